@@ -1,0 +1,5 @@
+module github.com/pml-run/pml
+
+go 1.26
+
+require github.com/google/uuid v1.6.0 // indirect

@@ -1,0 +1,63 @@
+package internal_test
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/pml-run/pml"
+
+// allowed is the import graph of internal/: a package may import only what is
+// listed here. Data flows down this list; only daemon joins the parts.
+var allowed = map[string][]string{
+	"fault":     {},
+	"tool":      {"fault"},
+	"trace":     {"fault", "tool"},
+	"supervise": {},
+}
+
+// TestImportDirection reads the files itself instead of asking 'go list', so
+// that the test cache knows which files it depends on.
+func TestImportDirection(t *testing.T) {
+	seen := map[string]bool{}
+	walk := func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		name := filepath.ToSlash(filepath.Dir(path))
+		may, ok := allowed[name]
+		if !ok && !seen[name] {
+			t.Errorf("%s: not in the import table; add it with a reason", name)
+		}
+		seen[name] = true
+		for _, spec := range file.Imports {
+			imp, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				return err
+			}
+			dep, internal := strings.CutPrefix(imp, module+"/internal/")
+			if internal && !slices.Contains(may, dep) && (!slices.Contains(may, "*") || dep == "cli") {
+				t.Errorf("%s imports %s: not allowed", path, dep)
+			}
+		}
+		return nil
+	}
+	if err := filepath.WalkDir(".", walk); err != nil {
+		t.Fatal(err)
+	}
+	for name := range allowed {
+		if !seen[name] {
+			t.Errorf("%s: in the import table, but there is no such package", name)
+		}
+	}
+}
