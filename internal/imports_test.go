@@ -20,6 +20,10 @@ var allowed = map[string][]string{
 	"tool":      {"fault"},
 	"trace":     {"fault", "tool"},
 	"supervise": {},
+
+	"store":           {"fault", "tool", "trace", "supervise", "store/pglite"},
+	"store/pglite":    {"fault", "supervise"},
+	"store/storetest": {"store"},
 }
 
 // TestImportDirection reads the files itself instead of asking 'go list', so

@@ -1,0 +1,164 @@
+// Package storetest gives the tests of other packages a migrated store. One
+// embedded server, or one database on a native PostgreSQL when
+// PML_TEST_DATABASE_URL is set, serves all tests of a test binary; each test has a
+// workspace of its own. A package that uses it has
+//
+//	func TestMain(m *testing.M) { os.Exit(storetest.Main(m)) }
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"go.uber.org/goleak"
+
+	"github.com/pml-run/pml/internal/store"
+)
+
+// URLVariable names the environment variable that chooses a native PostgreSQL.
+const URLVariable = "PML_TEST_DATABASE_URL"
+
+const advice = "run scripts/setup-runtime.sh, or set PML_DENO and PML_TEST_RUNTIME"
+
+// shared is the one database of this test binary.
+var shared struct {
+	once    sync.Once
+	inMain  bool
+	store   *store.Store
+	err     error
+	cleanup []func() error
+}
+
+// Main runs the tests, then stops the shared database and looks for goroutines
+// that were left. It returns the exit code.
+func Main(m *testing.M) int {
+	shared.inMain = true
+	code := m.Run()
+	if shared.store != nil {
+		shared.store.Close()
+	}
+	var err error
+	for i := len(shared.cleanup) - 1; i >= 0; i-- {
+		err = errors.Join(err, shared.cleanup[i]())
+	}
+	err = errors.Join(err, goleak.Find())
+	if err != nil && code == 0 {
+		fmt.Fprintln(os.Stderr, "storetest:", err)
+		code = 1
+	}
+	return code
+}
+
+// New returns a store with an empty workspace of its own. It must not be closed.
+func New(tb testing.TB) *store.Store {
+	tb.Helper()
+	if !shared.inMain {
+		tb.Fatal("storetest: this package needs: func TestMain(m *testing.M) { os.Exit(storetest.Main(m)) }")
+	}
+	shared.once.Do(func() { shared.store, shared.err = open() })
+	if shared.err != nil {
+		tb.Fatalf("storetest: %v", shared.err)
+	}
+	return shared.store.WithWorkspace(uuid.NewString())
+}
+
+func open() (*store.Store, error) {
+	opts, err := options()
+	if err != nil {
+		return nil, err
+	}
+	return store.Open(context.Background(), opts)
+}
+
+// options chooses the database: a fresh one on the native server, or embedded.
+func options() (store.Options, error) {
+	if url := os.Getenv(URLVariable); url != "" {
+		fresh, drop, err := Database(context.Background(), url)
+		if err == nil {
+			shared.cleanup = append(shared.cleanup, drop)
+		}
+		return store.Options{URL: fresh}, err
+	}
+	opts, err := Embedded()
+	if err != nil {
+		return opts, err
+	}
+	dir, err := os.MkdirTemp("", "pml-storetest-")
+	if err != nil {
+		return opts, err
+	}
+	shared.cleanup = append(shared.cleanup, func() error { return os.RemoveAll(dir) })
+	opts.DataDir = filepath.Join(dir, "data")
+	return opts, nil
+}
+
+// Embedded returns the options of an embedded store, all but DataDir.
+func Embedded() (store.Options, error) {
+	deno, err := findDeno()
+	if err != nil {
+		return store.Options{}, err
+	}
+	dir := os.Getenv("PML_TEST_RUNTIME")
+	if dir == "" {
+		dir = filepath.Join(root(), ".tools", "runtime")
+	}
+	if _, err := os.Stat(dir); err != nil {
+		return store.Options{}, fmt.Errorf("the embedded database's packages are missing: %w; %s", err, advice)
+	}
+	return store.Options{Deno: deno, RuntimeDir: dir}, nil
+}
+
+// findDeno looks in PML_DENO, in the repository's .tools, and in PATH.
+func findDeno() (string, error) {
+	if deno := os.Getenv("PML_DENO"); deno != "" {
+		return deno, nil
+	}
+	found, err := filepath.Glob(filepath.Join(root(), ".tools", "node_modules", "@deno", "*", "deno"))
+	if err == nil && len(found) > 0 {
+		return found[0], nil
+	}
+	deno, err := exec.LookPath("deno")
+	if err != nil {
+		return "", fmt.Errorf("no Deno: %w; %s", err, advice)
+	}
+	return deno, nil
+}
+
+// root is the repository's folder.
+func root() string {
+	_, file, _, _ := runtime.Caller(0)
+	return filepath.Join(filepath.Dir(file), "..", "..", "..")
+}
+
+// Database makes an empty database on the server of url and returns its URL and
+// what drops it.
+func Database(ctx context.Context, url string) (fresh string, drop func() error, err error) {
+	cfg, err := pgx.ParseConfig(url)
+	if err != nil {
+		return "", nil, err
+	}
+	name := "pml_test_" + uuid.NewString()[:8]
+	run := func(ctx context.Context, sql string) error {
+		conn, err := pgx.ConnectConfig(ctx, cfg)
+		if err != nil {
+			return fmt.Errorf("%s: %w", URLVariable, err)
+		}
+		_, err = conn.Exec(ctx, sql)
+		return errors.Join(err, conn.Close(ctx))
+	}
+	if err := run(ctx, "create database "+name); err != nil {
+		return "", nil, err
+	}
+	drop = func() error { return run(context.WithoutCancel(ctx), "drop database "+name+" with (force)") }
+	fresh, err = withDatabase(url, name)
+	return fresh, drop, err
+}

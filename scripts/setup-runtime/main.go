@@ -1,0 +1,29 @@
+// Command setup-runtime fetches the embedded database's packages for the tests:
+//
+//	go run ./scripts/setup-runtime DENO DIR
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+
+	"github.com/pml-run/pml/internal/store/pglite"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "setup-runtime:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string) error {
+	if len(args) != 2 {
+		return fmt.Errorf("usage: setup-runtime DENO DIR")
+	}
+	return pglite.Install(ctx, args[0], args[1])
+}
