@@ -21,6 +21,10 @@ var allowed = map[string][]string{
 	"trace":     {"fault", "tool"},
 	"supervise": {},
 
+	"config":                {"fault"},
+	"upstream":              {"fault", "tool", "supervise", "config"},
+	"upstream/upstreamtest": {},
+
 	"store":           {"fault", "tool", "trace", "supervise", "store/pglite"},
 	"store/pglite":    {"fault", "supervise"},
 	"store/storetest": {"store"},

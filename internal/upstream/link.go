@@ -1,0 +1,381 @@
+package upstream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
+	"github.com/pml-run/pml/internal/config"
+	"github.com/pml-run/pml/internal/fault"
+	"github.com/pml-run/pml/internal/tool"
+)
+
+// The states of a server.
+const (
+	StateStarting    = "starting"
+	StateReady       = "ready"
+	StateFailed      = "failed"  // it will be tried again
+	StateStopped     = "stopped" // lazy and not yet called, or the gateway stops
+	StateDisabled    = "disabled"
+	StateOpenBreaker = "open-breaker"
+)
+
+// Times of a link.
+const (
+	connectTimeout = 30 * time.Second
+	firstBackoff   = 250 * time.Millisecond
+	lastBackoff    = time.Minute
+	steadyAfter    = 30 * time.Second // a session this old starts the back-off anew
+)
+
+// Causes of a cancelled call.
+var (
+	errCallTimeout = errors.New("the server did not answer in time")
+	errStopping    = errors.New("the gateway is stopping or the server's configuration has changed")
+)
+
+// link keeps one configured server connected: run opens a session, serves until
+// it ends, and opens the next. Calls wait on changed for the state they need.
+type link struct {
+	m       *Manager
+	name    string
+	config  config.Server
+	log     *slog.Logger
+	slots   chan struct{}
+	breaker *breaker
+	wake    chan struct{} // a call wants a session now
+	relist  chan struct{} // the server's list has changed
+	cancel  context.CancelCauseFunc
+	done    chan struct{} // closed when run has returned
+
+	noise  atomic.Int64
+	legacy bool // owned by run
+
+	mu       sync.Mutex
+	changed  chan struct{} // closed and replaced with each change of state
+	state    string
+	err      error
+	session  *session
+	opened   int // sessions so far
+	tries    int // connects so far, failed ones included
+	protocol string
+	stderr   string
+}
+
+func newLink(m *Manager, name string, c config.Server) *link {
+	l := &link{
+		m: m, name: name, config: c,
+		log:     m.log.With("server", name),
+		slots:   make(chan struct{}, c.Concurrency()),
+		breaker: &breaker{now: m.now},
+		wake:    make(chan struct{}, 1),
+		relist:  make(chan struct{}, 1),
+		done:    make(chan struct{}),
+		changed: make(chan struct{}),
+		state:   StateStarting,
+	}
+	switch {
+	case c.Disabled:
+		l.state = StateDisabled
+	case c.Problem != "":
+		l.state = StateFailed
+		l.err = fault.New(fault.UpstreamUnavailable, "server %q cannot be started: %s", name, c.Problem)
+	case c.Lazy():
+		l.state = StateStopped
+	}
+	return l
+}
+
+// run owns the sessions of the link until ctx ends.
+func (l *link) run(ctx context.Context) {
+	defer close(l.done)
+	defer l.set(StateStopped, nil, nil)
+	if l.config.Disabled || l.config.Problem != "" {
+		l.m.saveState(ctx, l)
+		<-ctx.Done()
+		return
+	}
+	if l.config.Lazy() && !l.pause(ctx, -1) {
+		return
+	}
+	for failures := 0; ctx.Err() == nil; failures++ {
+		began := l.m.now()
+		s, tools, err := l.connect(ctx)
+		if err == nil {
+			err = l.serve(ctx, s, tools)
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		if l.m.now().Sub(began) > steadyAfter {
+			failures = 0
+		}
+		l.set(StateFailed, nil, err)
+		l.m.saveState(ctx, l)
+		l.log.WarnContext(ctx, "server is not connected", "error", err)
+		if !l.pause(ctx, backoff(failures)) {
+			return
+		}
+	}
+}
+
+// backoff doubles from the first to the last, with up to a fifth of jitter.
+func backoff(failures int) time.Duration {
+	d := min(firstBackoff<<min(failures, 16), lastBackoff)
+	return d + rand.N(d/5) //nolint:gosec // jitter needs no secrecy
+}
+
+// pause waits for d, or for a call that wants a session; a negative d waits for
+// a call only. It reports false when ctx has ended.
+func (l *link) pause(ctx context.Context, d time.Duration) bool {
+	var after <-chan time.Time
+	if d >= 0 {
+		t := time.NewTimer(d)
+		defer t.Stop()
+		after = t.C
+	}
+	select {
+	case <-ctx.Done():
+		return false
+	case <-after:
+	case <-l.wake:
+	}
+	return true
+}
+
+// connect opens a session and lists its tools.
+func (l *link) connect(ctx context.Context) (*session, []tool.Tool, error) {
+	l.set(StateStarting, nil, nil)
+	ctx, cancel := context.WithTimeout(ctx, l.m.connectTimeout)
+	defer cancel()
+	var heard atomic.Bool
+	s, err := open(ctx, l.sessionOptions(&heard))
+	if err != nil {
+		// A server that said nothing at all may have died of the unknown first
+		// request: the next attempt begins with initialize.
+		l.legacy = !heard.Load() && !l.legacy
+		return nil, nil, err
+	}
+	tools, err := l.list(ctx, s)
+	if err != nil {
+		if errors.Is(err, context.DeadlineExceeded) {
+			err = fault.New(fault.UpstreamUnavailable, "server %q did not list its tools in time", l.name).
+				WithHint("%s", lastWords(s.stderr()))
+		}
+		s.close()
+		return nil, nil, err
+	}
+	return s, tools, nil
+}
+
+func (l *link) sessionOptions(heard *atomic.Bool) sessionOptions {
+	o := l.m.opts
+	return sessionOptions{
+		name: l.name, config: l.config, environ: o.Environ, version: o.Version,
+		lineLimit: l.m.lineLimit, patient: l.m.connectTimeout / 3,
+		roots: o.Roots, watchdog: o.Watchdog, log: l.log, legacy: l.legacy, heard: heard,
+		elicit:  o.Elicit,
+		skipped: l.skipped,
+		changed: func() {
+			select {
+			case l.relist <- struct{}{}:
+			default: // one refresh is enough for many changes
+			}
+		},
+	}
+}
+
+// skipped counts noise; the first lines of it are worth a log entry.
+func (l *link) skipped(text string) {
+	l.m.metrics.noise.WithLabelValues(l.name).Inc()
+	if l.noise.Add(1) <= 3 {
+		l.log.Warn("skipped a line that is no JSON-RPC", "line", text) //nolint:sloglint // the reader of a pipe has no request's context
+	}
+}
+
+// list asks for the tools; a server that has no tools at all has an empty list.
+func (l *link) list(ctx context.Context, s *session) ([]tool.Tool, error) {
+	tools, problems, err := s.list(ctx)
+	if wire, ok := errors.AsType[*jsonrpc.Error](err); ok && wire.Code == jsonrpc.CodeMethodNotFound {
+		return nil, nil
+	}
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		return nil, s.callFailed(err)
+	}
+	for i, p := range problems {
+		if i == 10 {
+			l.log.WarnContext(ctx, "more problems in the list of tools", "count", len(problems)-i)
+			break
+		}
+		l.log.WarnContext(ctx, "problem in the list of tools", "tool", p.Tool, "problem", p.Message)
+	}
+	return tools, nil
+}
+
+// serve keeps the session until it ends by itself or ctx does.
+func (l *link) serve(ctx context.Context, s *session, tools []tool.Tool) error {
+	l.m.publish(ctx, l.name, tools)
+	l.set(StateReady, s, nil)
+	l.m.saveState(ctx, l)
+	l.m.metrics.ready.WithLabelValues(l.name).Set(1)
+	defer l.m.metrics.ready.WithLabelValues(l.name).Set(0)
+	for {
+		select {
+		case <-ctx.Done():
+			l.set(StateStopped, nil, nil)
+			s.close()
+			return ctx.Err()
+		case <-s.done:
+			err := s.ended()
+			l.set(StateFailed, nil, err)
+			s.close()
+			return err
+		case <-l.relist:
+			l.refresh(ctx, s)
+		}
+	}
+}
+
+// refresh lists again; on failure the old list stays.
+func (l *link) refresh(ctx context.Context, s *session) {
+	ctx, cancel := context.WithTimeout(ctx, l.m.connectTimeout)
+	defer cancel()
+	tools, err := l.list(ctx, s)
+	if err != nil {
+		l.log.WarnContext(ctx, "list of tools could not be refreshed", "error", err)
+		return
+	}
+	l.m.publish(ctx, l.name, tools)
+}
+
+// set changes the state and wakes who waits for it.
+func (l *link) set(state string, s *session, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.session != nil && s == nil {
+		l.stderr = l.session.stderr()
+	}
+	l.state, l.session = state, s
+	switch state {
+	case StateStarting:
+		l.tries++
+	case StateReady:
+		if l.opened++; l.opened > 1 {
+			l.m.metrics.restarts.WithLabelValues(l.name).Inc()
+		}
+		l.protocol, _ = s.protocol()
+		l.err = nil
+	case StateFailed:
+		l.err = err
+	}
+	close(l.changed)
+	l.changed = make(chan struct{})
+}
+
+// acquire returns a session, and waits for one: for the connect under way, or
+// for one attempt made for this call.
+func (l *link) acquire(ctx context.Context) (*session, error) {
+	first := -1
+	for {
+		l.mu.Lock()
+		state, s, err, changed, tries := l.state, l.session, l.err, l.changed, l.tries
+		l.mu.Unlock()
+		if first < 0 {
+			first = tries
+			if state == StateStarting {
+				first-- // the attempt under way is ours
+			}
+		}
+		switch {
+		case s != nil:
+			return s, nil
+		case state == StateDisabled:
+			return nil, fault.New(fault.UpstreamUnavailable, "server %q is disabled in the configuration", l.name).
+				WithHint("set \"disabled\" to false")
+		case l.config.Problem != "":
+			return nil, err
+		case state == StateFailed && tries > first:
+			return nil, err
+		case state == StateFailed || state == StateStopped:
+			select {
+			case l.wake <- struct{}{}:
+			default:
+			}
+		}
+		select {
+		case <-changed:
+		case <-l.done:
+			return nil, fault.New(fault.Unavailable, "server %q is stopping", l.name)
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// call carries one call, within the server's limits.
+func (l *link) call(ctx context.Context, id tool.ID, args json.RawMessage, p Progress) (json.RawMessage, error) {
+	select {
+	case l.slots <- struct{}{}:
+		defer func() { <-l.slots }()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	if !l.breaker.allow() {
+		return nil, l.broken()
+	}
+	raw, err := l.callOnce(ctx, id, args, p)
+	switch code := fault.CodeOf(err); {
+	case ctx.Err() != nil:
+		l.breaker.neither()
+	case code == fault.UpstreamUnavailable, code == fault.UpstreamTimeout:
+		l.breaker.failure()
+	default:
+		l.breaker.success()
+	}
+	return raw, err
+}
+
+func (l *link) callOnce(ctx context.Context, id tool.ID, args json.RawMessage, p Progress) (json.RawMessage, error) {
+	s, err := l.acquire(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := l.m.known(id); err != nil {
+		return nil, err
+	}
+	timeout := l.config.Timeout()
+	callCtx, cancel := context.WithTimeoutCause(ctx, timeout, errCallTimeout)
+	defer cancel()
+	raw, err := s.call(callCtx, id.Name(), args, p)
+	switch {
+	case err == nil:
+		return raw, nil
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case callCtx.Err() != nil:
+		return nil, fault.New(fault.UpstreamTimeout, "server %q did not answer %s within %s", l.name, id.Name(), timeout).
+			WithHint("the call was cancelled, but may have had an effect; raise \"timeout_ms\" of the server if it needs longer")
+	}
+	return nil, s.callFailed(err)
+}
+
+func (l *link) broken() error {
+	l.mu.Lock()
+	last := l.err
+	l.mu.Unlock()
+	err := fault.New(fault.UpstreamUnavailable, "server %q failed %d times in a row and rests for %s", l.name, breakerFailures, l.breaker.rest().Round(time.Second))
+	if last != nil {
+		return err.WithHint("the last failure: %v", last)
+	}
+	return err.WithHint("look at its state and its stderr; it is tried again after the rest")
+}
