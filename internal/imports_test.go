@@ -21,6 +21,10 @@ var allowed = map[string][]string{
 	"trace":     {"fault", "tool"},
 	"supervise": {},
 
+	"sandbox":      {"fault", "tool", "sandbox/wire", "sandbox/jail"},
+	"sandbox/wire": {},
+	"sandbox/jail": {},
+
 	"config":                {"fault"},
 	"upstream":              {"fault", "tool", "supervise", "config"},
 	"upstream/upstreamtest": {},

@@ -1,0 +1,193 @@
+package sandbox
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/pml-run/pml/internal/sandbox/wire"
+)
+
+// tape collects the records of one run and refuses what the program cannot have
+// done. Its errors mean that the worker does not keep the protocol.
+type tape struct {
+	nodes        map[string]NodeKind
+	capabilities map[string]map[string]NodeKind // also names the capabilities there are
+	limit        int
+
+	records []Record
+	owner   map[int]string // open frames, and the capability whose code runs in each
+	seq     int            // of the last record
+	closed  bool
+}
+
+func newTape(p Program, limit int) *tape {
+	t := &tape{nodes: p.Nodes, capabilities: map[string]map[string]NodeKind{}, limit: limit, owner: map[int]string{0: ""}, seq: -1}
+	for name := range p.Capabilities {
+		t.capabilities[name] = p.CapabilityNodes[name]
+	}
+	return t
+}
+
+// full reports whether the worker notes nothing more.
+func (t *tape) full() bool { return len(t.records) >= t.limit }
+
+// call adds what came with a call, whose own record is the last.
+func (t *tape) call(m wire.CallMessage) error {
+	for i, r := range m.Records {
+		own := i == len(m.Records)-1
+		if r.Type == wire.CallEvent && !own && !isCapability(r.Tool) {
+			return fmt.Errorf("a record says that %s was called, but it was not", r.Tool)
+		}
+		if err := t.add(r); err != nil {
+			return err
+		}
+	}
+	name := m.Server + ":" + m.Tool
+	if n := len(m.Records); n > 0 && m.Records[n-1].Type == wire.CallEvent {
+		r := m.Records[n-1]
+		if r.Tool != name || r.ID != m.Node || r.Frame != m.Frame || r.Seq != m.Seq {
+			return fmt.Errorf("the call of %s does not match its record", name)
+		}
+		return nil
+	}
+	if !t.full() {
+		return fmt.Errorf("the call of %s has no record", name)
+	}
+	if m.Node != "?"+name && !t.known(m.Node) {
+		return fmt.Errorf("a call names the node %q, which the program does not have", m.Node)
+	}
+	return nil
+}
+
+// end adds what came at the end of the run.
+func (t *tape) end(m wire.Trailer) error {
+	if t.closed {
+		return fmt.Errorf("the end of the run is told twice")
+	}
+	t.closed = true
+	for _, r := range m.Records {
+		if r.Type == wire.CallEvent && !isCapability(r.Tool) {
+			return fmt.Errorf("a record says that %s was called, but it was not", r.Tool)
+		}
+		if err := t.add(r); err != nil {
+			return err
+		}
+	}
+	if m.Truncated && !t.full() {
+		return fmt.Errorf("records are missing below the limit of %d", t.limit)
+	}
+	for id := range m.Counts {
+		if id != "" && !strings.HasPrefix(id, "?") && !t.known(id) {
+			return fmt.Errorf("a count names the node %q, which the program does not have", id)
+		}
+	}
+	return nil
+}
+
+func (t *tape) add(r Record) error {
+	if t.full() {
+		return fmt.Errorf("more than %d records", t.limit)
+	}
+	if r.Seq <= t.seq {
+		return fmt.Errorf("record %d comes after record %d", r.Seq, t.seq)
+	}
+	t.seq = r.Seq
+	if err := t.check(r); err != nil {
+		return err
+	}
+	t.records = append(t.records, r)
+	return nil
+}
+
+func (t *tape) check(r Record) error {
+	if r.Type == wire.FrameOpened || r.Type == wire.Iteration {
+		return t.open(r)
+	}
+	owner, ok := t.owner[r.Frame]
+	if !ok {
+		return fmt.Errorf("a record is in frame %d, which was not opened", r.Frame)
+	}
+	if r.Type == wire.CallEvent && r.ID == "?"+r.Tool {
+		return nil
+	}
+	return t.node(owner, r.Type, r.ID)
+}
+
+// open checks a record that opens a frame.
+func (t *tape) open(r Record) error {
+	owner, ok := t.owner[r.Parent]
+	if !ok {
+		return fmt.Errorf("frame %d is opened in frame %d, which was not", r.Frame, r.Parent)
+	}
+	if _, twice := t.owner[r.Frame]; twice {
+		return fmt.Errorf("frame %d is opened twice", r.Frame)
+	}
+	if r.Capability != "" {
+		if _, ok := t.capabilities[r.Capability]; !ok {
+			return fmt.Errorf("a frame is of the capability %q, which the program does not have", r.Capability)
+		}
+		t.owner[r.Frame] = r.Capability
+		return nil
+	}
+	t.owner[r.Frame] = owner
+	if r.Type == wire.Iteration {
+		return t.node(owner, r.Type, r.ID)
+	}
+	if r.Region != "" {
+		return t.node(owner, wire.Fork, r.Region)
+	}
+	if t.nodesOf(owner) == nil {
+		return fmt.Errorf("frame %d is opened by a program without marks", r.Frame)
+	}
+	return nil
+}
+
+// node checks that the code of owner has a node that can be the subject of a record.
+func (t *tape) node(owner string, typ wire.RecordType, id string) error {
+	kind, ok := t.nodesOf(owner)[id]
+	if !ok {
+		return fmt.Errorf("a record names the node %q, which the program does not have", id)
+	}
+	fits := false
+	switch typ {
+	case wire.CallEvent:
+		fits = kind == NodeTask || kind == NodeCapability
+	case wire.Decision:
+		fits = kind == NodeDecision
+	case wire.Loop:
+		fits = kind == NodeLoop
+	case wire.Iteration:
+		fits = kind == NodeLoop || kind == NodeFork
+	case wire.Fork:
+		fits = kind == NodeFork
+	case wire.Join:
+		fits = kind == NodeJoin
+	case wire.FrameOpened:
+	}
+	if !fits {
+		return fmt.Errorf("a record of type %q names the node %q, which is a %s", typ, id, kind)
+	}
+	return nil
+}
+
+func (t *tape) nodesOf(owner string) map[string]NodeKind {
+	if owner == "" {
+		return t.nodes
+	}
+	return t.capabilities[owner]
+}
+
+// known reports whether any of the code has the node.
+func (t *tape) known(id string) bool {
+	if _, ok := t.nodes[id]; ok {
+		return true
+	}
+	for _, nodes := range t.capabilities {
+		if _, ok := nodes[id]; ok {
+			return true
+		}
+	}
+	return false
+}
+
+func isCapability(toolName string) bool { return strings.HasPrefix(toolName, "capability:") }

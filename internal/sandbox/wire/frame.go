@@ -1,0 +1,157 @@
+// Package wire owns the protocol between the gateway and one sandbox worker: the
+// framing, the kinds of frames, their messages and their limits. It is the Go side
+// of sandbox-runtime/protocol.ts; only package sandbox uses it. It validates form
+// (lengths, JSON, field types), never meaning, and it starts nothing.
+package wire
+
+// The protocol, both sides. Keep this text and the names equal in
+// internal/sandbox/wire/frame.go and sandbox-runtime/protocol.ts.
+//
+//	frame   = u32le length of payload, u8 kind, payload
+//	Hello   H  both ways, first  u32le version
+//	Start   P  gateway → worker  JSON Program
+//	Answer  A  gateway → worker  u32le call id, u8 ok (1 or 0), JSON value or CallFailure
+//	Call    C  worker → gateway  u32le call id, JSON CallMessage
+//	Log     L  worker → gateway  UTF-8 text of one entry
+//	Report  G  worker → gateway  JSON Progress
+//	Trace   T  worker → gateway  JSON Trailer, once, right before the final frame
+//	Done    D  worker → gateway  JSON value: the result; final
+//	Fail    E  worker → gateway  JSON Failure; final
+//
+// The gateway sends Hello and later Start; the worker answers Hello when it is
+// warm. After its final frame a worker is silent and the gateway kills it.
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+)
+
+// Version is the protocol's version, sent in both Hello frames.
+const Version = 1
+
+// Kind is the type byte of a frame.
+type Kind byte
+
+// The kinds of frames.
+const (
+	Hello  Kind = 'H'
+	Start  Kind = 'P'
+	Answer Kind = 'A'
+	Call   Kind = 'C'
+	Log    Kind = 'L'
+	Report Kind = 'G'
+	Trace  Kind = 'T'
+	Done   Kind = 'D'
+	Fail   Kind = 'E'
+)
+
+const headerSize = 5
+
+// ErrKind reports a frame whose kind may not arrive here.
+var ErrKind = errors.New("unknown kind of frame")
+
+// TooLargeError reports a frame that announces more than its kind allows. It is
+// found before any of the payload is read.
+type TooLargeError struct {
+	Kind        Kind
+	Size, Limit int64
+}
+
+// Error implements error.
+func (e *TooLargeError) Error() string {
+	return fmt.Sprintf("frame %q of %d bytes is over its limit of %d", rune(e.Kind), e.Size, e.Limit)
+}
+
+// Frame is one decoded frame.
+type Frame struct {
+	Kind    Kind
+	Payload []byte
+}
+
+// Limits holds the largest payload of each kind that may arrive; a kind that is
+// not listed may not arrive at all.
+type Limits map[Kind]int64
+
+// Reader decodes frames. It is used by one goroutine.
+type Reader struct {
+	br     *bufio.Reader
+	limits Limits
+}
+
+// NewReader reads frames from r.
+func NewReader(r io.Reader, limits Limits) *Reader {
+	return &Reader{br: bufio.NewReaderSize(r, 64<<10), limits: limits}
+}
+
+// SetLimits replaces the limits for the frames to come.
+func (r *Reader) SetLimits(l Limits) { r.limits = l }
+
+// Buffered reports how many bytes have arrived that no frame has used yet.
+func (r *Reader) Buffered() int { return r.br.Buffered() }
+
+// Next returns the next frame: io.EOF at the end between two frames,
+// io.ErrUnexpectedEOF inside one, ErrKind or *TooLargeError for one that may not be.
+func (r *Reader) Next() (Frame, error) {
+	var h [headerSize]byte
+	if _, err := io.ReadFull(r.br, h[:]); err != nil {
+		return Frame{}, err
+	}
+	kind, size := Kind(h[4]), int64(binary.LittleEndian.Uint32(h[:4]))
+	limit, ok := r.limits[kind]
+	if !ok {
+		return Frame{}, fmt.Errorf("%w: 0x%02x", ErrKind, byte(kind))
+	}
+	if size > limit {
+		return Frame{}, &TooLargeError{Kind: kind, Size: size, Limit: limit}
+	}
+	payload := make([]byte, size)
+	if _, err := io.ReadFull(r.br, payload); err != nil {
+		if errors.Is(err, io.EOF) {
+			err = io.ErrUnexpectedEOF // the header promised a payload
+		}
+		return Frame{}, err
+	}
+	return Frame{Kind: kind, Payload: payload}, nil
+}
+
+// Writer encodes frames. Its methods may be called concurrently; a frame is never
+// interleaved with another.
+type Writer struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+// NewWriter writes frames to w.
+func NewWriter(w io.Writer) *Writer { return &Writer{w: w} }
+
+// copyLimit is the size up to which a frame is joined into one write: one wake-up
+// of the worker costs more than the copy.
+const copyLimit = 64 << 10
+
+// Write sends one frame whose payload is head followed by body.
+func (w *Writer) Write(kind Kind, head, body []byte) error {
+	size := len(head) + len(body)
+	if int64(size) > int64(^uint32(0)) {
+		return &TooLargeError{Kind: kind, Size: int64(size), Limit: int64(^uint32(0))}
+	}
+	out := make([]byte, headerSize, headerSize+len(head)+min(len(body), copyLimit))
+	binary.LittleEndian.PutUint32(out, uint32(size)) //nolint:gosec // checked above
+	out[4] = byte(kind)
+	out = append(out, head...)
+
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(body) <= copyLimit {
+		_, err := w.w.Write(append(out, body...))
+		return err
+	}
+	if _, err := w.w.Write(out); err != nil {
+		return err
+	}
+	_, err := w.w.Write(body)
+	return err
+}

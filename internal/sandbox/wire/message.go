@@ -1,0 +1,182 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// Program is the payload of Start: everything that a worker needs for its one run.
+type Program struct {
+	Source       string            `json:"source"` // JavaScript that evaluates to an async function
+	Args         json.RawMessage   `json:"args"`
+	Capabilities map[string]string `json:"capabilities"` // JavaScript, by name
+	Limits       ProgramLimits     `json:"limits"`
+	Seed         *Seed             `json:"seed,omitempty"`
+}
+
+// ProgramLimits are the limits that the worker keeps by itself, so that breaking
+// one is an ordinary error with a place; the gateway checks them again.
+type ProgramLimits struct {
+	Argument int64 `json:"argument"`
+	Result   int64 `json:"result"`
+	LogLines int   `json:"logLines"`
+	LogBytes int64 `json:"logBytes"`
+	Records  int   `json:"records"`
+	Depth    int   `json:"depth"`
+}
+
+// Seed fixes what a program sees of time and chance.
+type Seed struct {
+	Now    int64  `json:"now"` // Unix milliseconds of the first look at the clock
+	Random uint32 `json:"random"`
+}
+
+// CallMessage is the payload of Call after the id.
+type CallMessage struct {
+	Server  string          `json:"server"`
+	Tool    string          `json:"tool"`
+	Raw     bool            `json:"raw,omitempty"`
+	Node    string          `json:"node"`
+	Frame   int             `json:"frame"`
+	Seq     int             `json:"seq"`
+	Records []Record        `json:"records,omitempty"` // since the last call
+	Args    json.RawMessage `json:"args"`
+}
+
+// RecordType is what a Record tells.
+type RecordType string
+
+// The types of records. FrameOpened and Iteration open the frame Record.Frame.
+const (
+	FrameOpened RecordType = "frame"
+	Iteration   RecordType = "iter"
+	CallEvent   RecordType = "call"
+	Decision    RecordType = "dec"
+	Loop        RecordType = "loop"
+	Fork        RecordType = "fork"
+	Join        RecordType = "join"
+)
+
+// Record is one thing that the instrumented program did. Frame 0 is the program's
+// own and always there; every other frame is opened by a FrameOpened (function,
+// capability) or an Iteration (one pass of a loop or one callback of a fork).
+type Record struct {
+	Type  RecordType `json:"t"`
+	Seq   int        `json:"q"` // order over the whole run
+	Frame int        `json:"f"` // where it happened, or the frame that it opens
+	// ID is the node: of the event, or of the loop or fork that an Iteration is of.
+	ID      string `json:"id,omitempty"`
+	Outcome string `json:"o,omitempty"`    // Decision
+	Tool    string `json:"tool,omitempty"` // CallEvent: "server:tool" or "capability:name"
+
+	// What follows is for records that open a frame.
+	Parent     int    `json:"p,omitempty"`
+	Name       string `json:"name,omitempty"` // the function's
+	Capability string `json:"cap,omitempty"`  // the frame is the root of this capability's body
+	Region     string `json:"r,omitempty"`    // the fork whose branch the frame runs in
+	Branch     int    `json:"b,omitempty"`
+	Index      int    `json:"k,omitempty"` // Iteration: counted per node and parent, from zero
+}
+
+// Progress is the payload of Report.
+type Progress struct {
+	Done    float64 `json:"done"`
+	Total   float64 `json:"total"`
+	Message string  `json:"message"`
+}
+
+// Trailer is the payload of Trace: the records after the last call, and what the
+// worker had to leave out.
+type Trailer struct {
+	Records     []Record       `json:"records,omitempty"`
+	Truncated   bool           `json:"truncated,omitempty"`
+	Counts      map[string]int `json:"counts,omitempty"` // records left out, by node
+	LogsDropped int            `json:"logsDropped,omitempty"`
+}
+
+// FailureKind says where a failure comes from.
+type FailureKind string
+
+// The kinds of failures.
+const (
+	FailSyntax      FailureKind = "syntax"      // the program does not load
+	FailThrown      FailureKind = "thrown"      // an error of the program's own
+	FailTool        FailureKind = "tool"        // an uncaught ToolError
+	FailResult      FailureKind = "result"      // the result is not JSON
+	FailOutput      FailureKind = "output"      // the result is too large
+	FailUnsupported FailureKind = "unsupported" // something that the sandbox does not have
+)
+
+// Failure is the payload of Fail.
+type Failure struct {
+	Kind    FailureKind `json:"kind"`
+	Name    string      `json:"name"`
+	Message string      `json:"message"`
+	Stack   string      `json:"stack,omitempty"`
+	Unit    string      `json:"unit,omitempty"`   // FailSyntax: the capability that does not load
+	CallID  uint32      `json:"callId,omitempty"` // FailTool: the call whose failure it is
+	Server  string      `json:"server,omitempty"`
+	Tool    string      `json:"tool,omitempty"`
+	Size    int64       `json:"size,omitempty"` // FailOutput
+}
+
+// CallFailure is the payload of Answer when a call failed; the program sees it as
+// a ToolError.
+type CallFailure struct {
+	Message string          `json:"message"`
+	Code    string          `json:"code,omitempty"`
+	Hint    string          `json:"hint,omitempty"`
+	Content json.RawMessage `json:"content,omitempty"`
+}
+
+// EncodeHello is the payload of Hello for a version.
+func EncodeHello(version uint32) []byte { return binary.LittleEndian.AppendUint32(nil, version) }
+
+// DecodeHello returns the version in a Hello's payload.
+func DecodeHello(p []byte) (uint32, error) {
+	if len(p) != 4 {
+		return 0, fmt.Errorf("hello of %d bytes", len(p))
+	}
+	return binary.LittleEndian.Uint32(p), nil
+}
+
+// EncodeAnswer is the head of an Answer's payload; the value follows it.
+func EncodeAnswer(id uint32, ok bool) []byte {
+	h := binary.LittleEndian.AppendUint32(make([]byte, 0, 5), id)
+	if ok {
+		return append(h, 1)
+	}
+	return append(h, 0)
+}
+
+// DecodeCall splits a Call's payload.
+func DecodeCall(p []byte) (uint32, CallMessage, error) {
+	var m CallMessage
+	if len(p) < 4 {
+		return 0, m, errors.New("call without an id")
+	}
+	if err := Decode(p[4:], &m); err != nil {
+		return 0, m, fmt.Errorf("call: %w", err)
+	}
+	if m.Server == "" || m.Tool == "" || m.Args == nil {
+		return 0, m, errors.New("call without a server, a tool or arguments")
+	}
+	return binary.LittleEndian.Uint32(p), m, nil
+}
+
+// Decode reads one JSON message strictly: no unknown field, nothing after it.
+func Decode(p []byte, into any) error {
+	d := json.NewDecoder(bytes.NewReader(p))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		return err
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("text after the message")
+	}
+	return nil
+}

@@ -1,0 +1,200 @@
+// The bridge: mcp and capabilities as the program sees them. A reference is a proxy
+// that remembers what it names and where in the program it is used; calling it
+// sends one Call frame and gives the promise of its Answer.
+
+import {
+  $Error, $Map, $Promise, $Proxy, $TypeError, $WeakMap, apply, create, decode, defineProperty, mapDelete, mapGet, mapSet, parse, reflectGet,
+  subarray, weakGet, weakSet,
+} from "./primordials.ts";
+import { Call, type CallFailure, type ProgramLimits, send, u32 } from "./protocol.ts";
+import type { Frame, Recorder } from "./recorder.ts";
+import { exceeds, serialize } from "./serialize.ts";
+
+// deno-lint-ignore no-explicit-any
+type Any = any;
+
+// ToolError is what a program catches when a call fails.
+export class ToolError extends $Error {
+  declare server: string;
+  declare tool: string;
+  declare code: string;
+  declare hint?: string;
+  declare content?: unknown;
+  // deno-lint-ignore constructor-super
+  constructor(server: string, tool: string, failure: CallFailure, id: number) {
+    super(failure.message);
+    define(this, "name", "ToolError");
+    this.server = server;
+    this.tool = tool;
+    this.code = failure.code ?? "tool_failed";
+    if (failure.hint) this.hint = failure.hint;
+    if (failure.content !== undefined) this.content = failure.content;
+    weakSet(callOf, this, id);
+  }
+}
+
+const callOf = new $WeakMap<object, number>();
+const define = (o: object, key: string, value: unknown) => defineProperty(o, key, { __proto__: null, value, configurable: true, writable: true } as PropertyDescriptor);
+
+// failedCall is the id of the call that made this error, undefined if none did.
+export const failedCall = (e: unknown): number | undefined => typeof e === "object" && e !== null ? weakGet(callOf, e) : undefined;
+
+interface Reference {
+  kind: "root" | "server" | "tool";
+  capability: boolean; // below capabilities instead of mcp
+  server: string;
+  tool: string;
+  raw: boolean;
+  frame: Frame;
+  node: string; // empty: used where the analyser saw no call
+  depth: number; // of capabilities around the code that holds the reference
+}
+
+interface Waiting {
+  resolve: (v: unknown) => void;
+  reject: (e: unknown) => void;
+  server: string;
+  tool: string;
+}
+
+// Body is a loaded program or capability.
+export type Body = (mcp: Any, capabilities: Any, args: Any, depth: number, frame: Frame) => Promise<unknown>;
+
+export interface Bridge {
+  mcp(frame: Frame, depth: number): Any;
+  capabilities(frame: Frame, depth: number): Any;
+  bind(value: Any, frame: Frame, id: string): Any;
+  answer(payload: Uint8Array): void;
+}
+
+export function bridge(limits: ProgramLimits, recorder: () => Recorder, load: (name: string) => Body | null): Bridge {
+  const references = new $WeakMap<object, Reference>();
+  const waiting = new $Map<number, Waiting>();
+  let nextID = 1;
+
+  const proxy = (r: Reference): Any => {
+    const target = r.kind === "tool" ? (args: unknown) => invoke(r, args) : r.kind === "server" ? () => {} : create(null);
+    const p = new $Proxy(target, handlers(r));
+    weakSet(references, p, r);
+    return p;
+  };
+  const label = (r: Reference): string => {
+    const base = r.capability ? "capabilities" : "mcp";
+    return r.kind === "root" ? base : r.kind === "server" ? `${base}.${r.server}` : r.capability ? `${base}.${r.tool}` : `${base}.${r.server}.${r.tool}${r.raw ? ".raw" : ""}`;
+  };
+  const readOnly = (r: Reference) => (): never => {
+    throw new $TypeError(`${label(r)} is read-only`);
+  };
+  const handlers = (r: Reference): ProxyHandler<Any> => ({
+    __proto__: null,
+    get: (t: Any, key: string | symbol) => member(r, t, key),
+    apply: (t: Any, self: unknown, args: unknown[]) => {
+      if (r.kind === "tool") return apply(t, self, args);
+      throw new $TypeError(`${label(r)} is a server, not a function: call ${label(r)}.<tool>(args)`);
+    },
+    construct: () => {
+      throw new $TypeError(`${label(r)} is not a constructor: call it without new`);
+    },
+    set: readOnly(r),
+    defineProperty: readOnly(r),
+    deleteProperty: readOnly(r),
+    setPrototypeOf: readOnly(r),
+  } as ProxyHandler<Any>);
+
+  const member = (r: Reference, target: Any, key: string | symbol): Any => {
+    // No then: awaiting a reference must not call a tool of that name. What turns
+    // an object into text must not either.
+    if (key === "toString") return () => `[${label(r)}]`;
+    if (typeof key === "symbol" || key === "then" || key === "toJSON" || key === "valueOf") return undefined;
+    if (r.kind === "root") return proxy(r.capability ? { ...r, kind: "tool", tool: key } : { ...r, kind: "server", server: key });
+    if (r.kind === "server") return proxy({ ...r, kind: "tool", tool: key });
+    switch (key) {
+      case "raw":
+        return r.raw || r.capability ? undefined : proxy({ ...r, raw: true });
+      case "call":
+        return (_self: unknown, args: unknown) => invoke(r, args);
+      case "apply":
+        return (_self: unknown, args?: unknown[]) => invoke(r, args?.[0]);
+      case "bind":
+        return (_self: unknown, ...fixed: unknown[]) => fixed.length ? () => invoke(r, fixed[0]) : proxy(r);
+    }
+    return reflectGet(target, key);
+  };
+
+  const invoke = (r: Reference, args: unknown): Promise<unknown> => {
+    const name = r.capability ? `capability:${r.tool}` : `${r.server}:${r.tool}`;
+    const node = r.node || `?${name}`;
+    if (r.capability) {
+      recorder().call(r.frame, node, name);
+      return runCapability(r, args);
+    }
+    return new $Promise((resolve, reject) => {
+      // First: only a call that is really sent has a record.
+      const text = argumentText(r, args);
+      const seq = recorder().call(r.frame, node, name);
+      const id = nextID++;
+      mapSet(waiting, id, { __proto__: null, resolve, reject, server: r.server, tool: r.tool } as Waiting);
+      send(Call, callText(r, node, seq, recorder().take(), text), id);
+    });
+  };
+  const argumentText = (r: Reference, args: unknown): string => {
+    if (args === undefined || args === null) return "{}";
+    if (typeof args !== "object") {
+      throw new $TypeError(`${label(r)} takes one object with named arguments, not a ${typeof args}`);
+    }
+    const text = serialize(args, "args");
+    if (exceeds(text, limits.argument)) {
+      const message = `the arguments of ${r.server}:${r.tool} are larger than the limit of ${limits.argument} bytes`;
+      throw new ToolError(r.server, r.tool, { message, code: "invalid_input", hint: "pass less data, or pass it in several calls" }, 0);
+    }
+    return text;
+  };
+
+  const runCapability = async (r: Reference, args: unknown): Promise<unknown> => {
+    const refuse = (code: string, message: string, hint: string): never => {
+      throw new ToolError("capability", r.tool, { message, code, hint }, 0);
+    };
+    const body = load(r.tool);
+    if (!body) return refuse("unknown_capability", `there is no capability ${r.tool}`, "call one of the capabilities that were discovered, by its exact name");
+    if (r.depth >= limits.depth) return refuse("too_many_calls", `capabilities call each other more than ${limits.depth} levels deep`, "a capability probably calls itself without end");
+    const frame = recorder().capability(r.frame, r.tool);
+    // Through JSON, as if it ran elsewhere: neither side can change the other's objects.
+    const copy = parse(serialize(args ?? {}, "args"));
+    const depth = r.depth + 1;
+    return parse(serialize(await body(mcp(frame, depth), capabilities(frame, depth), copy, depth, frame), `the result of capabilities.${r.tool}`));
+  };
+
+  const root = (capability: boolean, frame: Frame, depth: number) =>
+    proxy({ kind: "root", capability, server: capability ? "capability" : "", tool: "", raw: false, frame, node: "", depth });
+  const mcp = (frame: Frame, depth: number) => root(false, frame, depth);
+  const capabilities = (frame: Frame, depth: number) => root(true, frame, depth);
+
+  return {
+    mcp,
+    capabilities,
+    bind(value, frame, id) {
+      const r = value !== null && (typeof value === "object" || typeof value === "function") && weakGet(references, value);
+      return r ? proxy({ ...r, frame, node: id }) : value;
+    },
+    answer(payload) {
+      const id = u32(payload, 0);
+      const w: Waiting | undefined = mapGet(waiting, id);
+      if (!w) return;
+      mapDelete(waiting, id);
+      let value: Any;
+      try {
+        value = parse(decode(subarray(payload, 5)));
+      } catch {
+        const failure = { message: `${w.server}:${w.tool} answered with something that is not JSON`, code: "internal" };
+        return w.reject(new ToolError(w.server, w.tool, failure, 0));
+      }
+      if (payload[4]) w.resolve(value);
+      else w.reject(new ToolError(w.server, w.tool, value, id));
+    },
+  };
+}
+
+function callText(r: Reference, node: string, seq: number, records: string, args: string): string {
+  const q = (s: string) => serialize(s, "");
+  return `{"server":${q(r.server)},"tool":${q(r.tool)},"raw":${r.raw},"node":${q(node)},"frame":${r.frame.n | 0},"seq":${seq},"records":${records},"args":${args}}`;
+}
