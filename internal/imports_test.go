@@ -16,22 +16,41 @@ const module = "github.com/pml-run/pml"
 // allowed is the import graph of internal/: a package may import only what is
 // listed here. Data flows down this list; only daemon joins the parts.
 var allowed = map[string][]string{
+	// words
 	"fault":     {},
 	"tool":      {"fault"},
+	"structure": {},
 	"trace":     {"fault", "tool"},
-	"supervise": {},
 
+	// means
+	"supervise":    {},
+	"telemetry":    {},
+	"deno":         {"fault"},
+	"config":       {"fault"},
 	"sandbox":      {"fault", "tool", "sandbox/wire", "sandbox/jail"},
 	"sandbox/wire": {},
 	"sandbox/jail": {},
 
-	"config":                {"fault"},
 	"upstream":              {"fault", "tool", "supervise", "config"},
 	"upstream/upstreamtest": {},
 
+	// use
+	"execute": {"fault", "tool", "structure", "trace", "sandbox"},
+	"search":  {"fault", "tool"},
+
+	// memory
 	"store":           {"fault", "tool", "trace", "supervise", "store/pglite"},
 	"store/pglite":    {"fault", "supervise"},
 	"store/storetest": {"store"},
+
+	// faces
+	"mcpserver": {"fault", "execute", "search"},
+	"httpapi":   {"fault", "trace"},
+	"relay":     {},
+
+	// whole
+	"daemon": {"*"},
+	"cli":    {"fault", "trace", "execute", "config", "telemetry", "httpapi", "relay", "daemon"},
 }
 
 // TestImportDirection reads the files itself instead of asking 'go list', so

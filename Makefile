@@ -1,0 +1,44 @@
+# PML: two targets matter. `make run` sets everything up and runs the examples on
+# real servers; `make test` runs everything that CI runs.
+
+VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+GO       ?= go
+PML_HOME ?= $(CURDIR)/.pml
+TOOLS    := $(CURDIR)/.tools
+LDFLAGS  := -s -w -X main.version=$(VERSION)
+
+export PML_HOME
+export PML_TOOLS := $(TOOLS)
+
+.PHONY: build run test test-short test-native bench lint fuzz clean help
+
+help: ## list the targets
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
+
+build: ## build bin/pml
+	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/pml ./cmd/pml
+
+run: build ## set up, serve the example configuration over HTTP and run the examples through it
+	scripts/run.sh
+
+setup: build
+	bin/pml setup
+
+test: setup ## run every test (real Deno, embedded Postgres, real MCP servers), with the race detector
+	$(GO) vet ./...
+	$(GO) test -race -timeout 20m ./...
+
+test-short: ## run the tests that need no process
+	$(GO) test -short ./...
+
+test-native: setup ## run the store's tests on a native Postgres with pgvector
+	PML_TEST_DATABASE_URL="$$(scripts/native-postgres.sh start)" $(GO) test -count=1 -timeout 20m ./internal/store/...
+
+bench: setup ## print the figures of the README
+	scripts/bench.sh
+
+lint: ## run golangci-lint (built once from its pinned version)
+	$(GO) tool -modfile=scripts/tools.mod golangci-lint run ./...
+
+clean: ## remove what was built and the example data folder
+	rm -rf bin .pml

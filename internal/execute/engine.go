@@ -1,0 +1,223 @@
+package execute
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/pml-run/pml/internal/fault"
+	"github.com/pml-run/pml/internal/sandbox"
+	"github.com/pml-run/pml/internal/tool"
+	"github.com/pml-run/pml/internal/trace"
+)
+
+// Store keeps runs: a row before a run starts, the journal while it goes, and
+// the trace in one transaction before the answer.
+type Store interface {
+	BeginRun(ctx context.Context, run trace.Run) error
+	RecordCalls(ctx context.Context, run uuid.UUID, calls []trace.Call) error
+	FinishRun(ctx context.Context, t trace.Trace) error
+	ExtendLeases(ctx context.Context, owner string, until time.Time) error
+	InterruptLost(ctx context.Context, now time.Time) ([]uuid.UUID, error)
+}
+
+// Upstream reaches the tools.
+type Upstream interface {
+	Catalog() *tool.Catalog
+	Call(ctx context.Context, id tool.ID, args json.RawMessage, onProgress func(done, total float64, message string)) (json.RawMessage, error)
+}
+
+// Sandbox runs a program, its calls going to host.
+type Sandbox interface {
+	Run(ctx context.Context, program sandbox.Program, host sandbox.Host) (sandbox.Outcome, error)
+	Level() string
+}
+
+// Config of an Engine; the zero value of a field means its default.
+type Config struct {
+	Logger  *slog.Logger
+	Version string // the gateway's
+	Limits  sandbox.Limits
+	// Exclusive says that no other gateway shares the store, so that every run
+	// that is open at start has lost its owner.
+	Exclusive bool
+	Now       func() time.Time
+	NewID     func() uuid.UUID
+}
+
+// The lease of a run is extended well before it ends, so that one slow write
+// does not make a living run look lost.
+const (
+	leaseFor   = 45 * time.Second
+	leaseEvery = 10 * time.Second
+)
+
+// Engine carries requests out. Its runs outlive the calls that asked for them.
+type Engine struct {
+	store    Store
+	upstream Upstream
+	sandbox  Sandbox
+	config   Config
+	owner    string
+
+	ctx  context.Context // the engine's own life, between Start and Stop
+	stop context.CancelCauseFunc
+	wg   sync.WaitGroup
+
+	mu      sync.Mutex
+	active  map[uuid.UUID]*activeRun
+	closing bool
+}
+
+// activeRun is a run in progress on this gateway.
+type activeRun struct {
+	run    trace.Run
+	gate   *gate
+	cancel context.CancelCauseFunc
+	done   chan struct{}
+	answer *Answer // set before done is closed
+}
+
+// errStopping is the cause of a run's end when the gateway goes down.
+var errStopping = fault.New(fault.Interrupted, "the gateway was stopped while the program ran").
+	WithHint("run it again; the calls it made are in the trace")
+
+// errNotRunning refuses a request before Start and after Stop.
+var errNotRunning = fault.New(fault.Unavailable, "the gateway is stopping").WithHint("try again in a few seconds")
+
+// errCancelled is the cause of a run's end when its client gave up.
+var errCancelled = fault.New(fault.Cancelled, "the client cancelled the request")
+
+// New makes an Engine over its three collaborators.
+func New(store Store, upstream Upstream, box Sandbox, config Config) *Engine {
+	if config.Logger == nil {
+		config.Logger = slog.New(slog.DiscardHandler)
+	}
+	if config.Now == nil {
+		config.Now = time.Now
+	}
+	if config.NewID == nil {
+		config.NewID = func() uuid.UUID { return uuid.Must(uuid.NewV7()) }
+	}
+	config.Logger = config.Logger.With("system", "execute")
+	return &Engine{
+		store: store, upstream: upstream, sandbox: box, config: config,
+		owner: config.NewID().String(), active: map[uuid.UUID]*activeRun{},
+	}
+}
+
+// Start marks the runs that lost their gateway and begins to keep leases.
+func (e *Engine) Start(ctx context.Context) error {
+	e.ctx, e.stop = context.WithCancelCause(context.WithoutCancel(ctx))
+	lost := e.config.Now()
+	if e.config.Exclusive {
+		lost = lost.Add(leaseFor)
+	}
+	if err := e.interruptLost(ctx, lost); err != nil {
+		return err
+	}
+	e.wg.Go(e.keepLeases)
+	return nil
+}
+
+// Stop cancels what still runs, waits until it is recorded, and ends.
+func (e *Engine) Stop() {
+	e.mu.Lock()
+	e.closing = true
+	e.mu.Unlock()
+	if e.stop != nil {
+		e.stop(errStopping)
+	}
+	e.wg.Wait()
+}
+
+// Drain refuses new runs and waits until the present ones end or ctx does.
+func (e *Engine) Drain(ctx context.Context) {
+	e.mu.Lock()
+	e.closing = true
+	waiting := make([]*activeRun, 0, len(e.active))
+	for _, r := range e.active {
+		waiting = append(waiting, r)
+	}
+	e.mu.Unlock()
+	for _, r := range waiting {
+		select {
+		case <-r.done:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (e *Engine) keepLeases() {
+	tick := time.NewTicker(leaseEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-e.ctx.Done():
+			return
+		case <-tick.C:
+		}
+		now := e.config.Now()
+		err := errors.Join(
+			e.store.ExtendLeases(e.ctx, e.owner, now.Add(leaseFor)),
+			e.interruptLost(e.ctx, now),
+		)
+		if err != nil && e.ctx.Err() == nil {
+			e.config.Logger.WarnContext(e.ctx, "leases not kept", "error", err)
+		}
+	}
+}
+
+func (e *Engine) interruptLost(ctx context.Context, now time.Time) error {
+	ids, err := e.store.InterruptLost(ctx, now)
+	for _, id := range ids {
+		e.config.Logger.WarnContext(ctx, "run interrupted: its gateway is gone", "workflow_id", id)
+	}
+	return err
+}
+
+// Active returns the state of a run that is in progress here: its row and the
+// calls made so far.
+func (e *Engine) Active(id uuid.UUID) (trace.Run, []trace.Call, bool) {
+	e.mu.Lock()
+	r, ok := e.active[id]
+	e.mu.Unlock()
+	if !ok {
+		return trace.Run{}, nil, false
+	}
+	return r.run, r.gate.snapshot(), true
+}
+
+// Cancel ends a run in progress here; it reports whether there was one.
+func (e *Engine) Cancel(id uuid.UUID) bool {
+	e.mu.Lock()
+	r, ok := e.active[id]
+	e.mu.Unlock()
+	if ok {
+		r.cancel(errCancelled)
+	}
+	return ok
+}
+
+func (e *Engine) register(r *activeRun) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closing {
+		return errNotRunning
+	}
+	e.active[r.run.ID] = r
+	e.wg.Add(1) // pairs with Done in carryOut
+	return nil
+}
+
+func (e *Engine) unregister(id uuid.UUID) {
+	e.mu.Lock()
+	delete(e.active, id)
+	e.mu.Unlock()
+}

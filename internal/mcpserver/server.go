@@ -1,0 +1,98 @@
+package mcpserver
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/pml-run/pml/internal/execute"
+	"github.com/pml-run/pml/internal/search"
+)
+
+// Executor carries out what pml_execute is asked for.
+type Executor interface {
+	Execute(ctx context.Context, req execute.Request) *execute.Answer
+}
+
+// ResultReader answers pml_get_task_result.
+type ResultReader interface {
+	Get(ctx context.Context, req execute.ResultRequest) *execute.ResultAnswer
+}
+
+// Finder answers pml_discover.
+type Finder interface {
+	Discover(ctx context.Context, req search.Request) (*search.Answer, error)
+}
+
+// Options of a Server.
+type Options struct {
+	Version string
+	Logger  *slog.Logger
+}
+
+// Server is PML's MCP server. One serves any number of sessions.
+type Server struct {
+	executor Executor
+	results  ResultReader
+	finder   Finder
+	logger   *slog.Logger
+	mcp      *mcp.Server
+}
+
+// maxMessage is the largest message in bytes that a client may send: the largest
+// args, a program, and room for their encoding.
+const maxMessage = 32 << 20
+
+// sessionTimeout ends a stateful HTTP session that nobody uses.
+const sessionTimeout = 30 * time.Minute
+
+// firstStateless is the first protocol revision without sessions.
+const firstStateless = "2026-07-28"
+
+// New makes the server. It panics on a malformed tool definition, which only a
+// programmer can cause.
+func New(executor Executor, results ResultReader, finder Finder, o Options) *Server {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	s := &Server{executor: executor, results: results, finder: finder, logger: o.Logger.With("system", "mcpserver")}
+	s.mcp = mcp.NewServer(&mcp.Implementation{Name: "pml", Title: "PML: procedural memory", Version: o.Version}, &mcp.ServerOptions{
+		Instructions: instructions,
+		Logger:       s.logger,
+		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}, Logging: &mcp.LoggingCapabilities{}},
+	})
+	s.mcp.AddTool(discoverTool(), s.discover)
+	s.mcp.AddTool(executeTool(), s.execute)
+	s.mcp.AddTool(resultTool(), s.taskResult)
+	return s
+}
+
+// ServeStream serves one session over a pair of streams (stdio, or a connection
+// that stands for it) until the client closes its side or ctx ends.
+func (s *Server) ServeStream(ctx context.Context, in io.ReadCloser, out io.WriteCloser) error {
+	return s.mcp.Run(ctx, &mcp.IOTransport{Reader: in, Writer: out, MaxLineLength: maxMessage})
+}
+
+// Handler serves streamable HTTP for both kinds of protocol revision: those with
+// sessions and, routed by the version that each request names, those without.
+func (s *Server) Handler() http.Handler {
+	get := func(*http.Request) *mcp.Server { return s.mcp }
+	stateful := mcp.NewStreamableHTTPHandler(get, &mcp.StreamableHTTPOptions{
+		Logger: s.logger, SessionTimeout: sessionTimeout, MaxRequestBodyBytes: maxMessage,
+	})
+	stateless := mcp.NewStreamableHTTPHandler(get, &mcp.StreamableHTTPOptions{
+		Logger: s.logger, Stateless: true, MaxRequestBodyBytes: maxMessage,
+	})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.Compare(r.Header.Get("Mcp-Protocol-Version"), firstStateless) >= 0 {
+			stateless.ServeHTTP(w, r)
+			return
+		}
+		stateful.ServeHTTP(w, r)
+	})
+}
