@@ -56,11 +56,11 @@ if [ "${1:-start}" = stop ]; then
 fi
 [ -x "$root$bin/postgres" ] || make_root
 [ -e "$root$data/PG_VERSION" ] || make_cluster
-mkdir -p "$root/var/run/postgresql"
+mkdir -p "$root/run/postgresql"
 in_root chown postgres:postgres /var/run/postgresql
 if ! as_postgres "$bin/pg_ctl" -D "$data" status >/dev/null 2>&1; then
   # What a killed run left behind would make pg_ctl believe in a server that is gone.
   rm -f "$root$data/postmaster.pid"
   as_postgres "$bin/pg_ctl" -D "$data" -l "$data/log" -w start >/dev/null
 fi
-echo "postgres://postgres@/postgres?host=$root/var/run/postgresql&port=$port"
+echo "postgres://postgres@/postgres?host=$root/run/postgresql&port=$port"

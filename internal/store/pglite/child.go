@@ -177,6 +177,18 @@ func (c *child) forget(s *session) {
 	delete(c.sessions, s)
 }
 
+// cancel ends a session that is waiting for its turn, now or the next time. What is
+// running cannot be interrupted; a client that has asked for it leaves anyway.
+func (c *child) cancel(id uint32) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for s := range c.sessions {
+		if s.id == id {
+			s.revoke.Do(func() { close(s.revoked) })
+		}
+	}
+}
+
 func (c *child) closing() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -223,8 +235,8 @@ func (c *child) end(ctx context.Context) {
 }
 
 // exec runs SQL of the server's own, in turn, and returns the last result's rows.
-func (c *child) exec(sql string) ([][]string, error) {
-	if err := c.turn.acquire(); err != nil {
+func (c *child) exec(ctx context.Context, sql string) ([][]string, error) {
+	if err := c.turn.acquire(ctx.Done()); err != nil {
 		return nil, err
 	}
 	defer c.turn.release()
@@ -246,9 +258,9 @@ func (c *child) exec(sql string) ([][]string, error) {
 }
 
 // stats asks the child about itself, in turn.
-func (c *child) stats() (Stats, error) {
+func (c *child) stats(ctx context.Context) (Stats, error) {
 	var s Stats
-	if err := c.turn.acquire(); err != nil {
+	if err := c.turn.acquire(ctx.Done()); err != nil {
 		return s, err
 	}
 	defer c.turn.release()

@@ -36,7 +36,7 @@ func (s *session) close() {
 		return // the child ends, and the session with it
 	}
 	if !s.holds {
-		if s.child.turn.acquire() != nil {
+		if s.child.turn.acquire(nil) != nil {
 			return
 		}
 	}

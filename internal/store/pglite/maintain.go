@@ -45,26 +45,26 @@ func (s *Server) maintainOnce(ctx context.Context, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	if err := s.checkpoint(c, now); err != nil {
+	if err := s.checkpoint(ctx, c, now); err != nil {
 		return err
 	}
 	if now.Sub(s.upkeep.lastVacuum) < vacuumEvery {
 		return nil
 	}
 	s.upkeep.lastVacuum = now
-	return s.vacuum(c)
+	return s.vacuum(ctx, c)
 }
 
-func (s *Server) checkpoint(c *child, now time.Time) error {
-	lsn, err := logPosition(c)
+func (s *Server) checkpoint(ctx context.Context, c *child, now time.Time) error {
+	lsn, err := logPosition(ctx, c)
 	if err != nil || !s.upkeep.checkpointDue(lsn, now) {
 		return err
 	}
-	if _, err := c.exec("CHECKPOINT"); err != nil {
+	if _, err := c.exec(ctx, "CHECKPOINT"); err != nil {
 		return err
 	}
 	// The checkpoint has written to the log as well; that is no reason for the next.
-	lsn, err = logPosition(c)
+	lsn, err = logPosition(ctx, c)
 	s.upkeep.checkpointLSN, s.upkeep.seenLSN = lsn, lsn
 	return err
 }
@@ -79,8 +79,8 @@ func (u *upkeep) checkpointDue(lsn int64, now time.Time) bool {
 }
 
 // logPosition is how many bytes were ever written to the write-ahead log.
-func logPosition(c *child) (int64, error) {
-	rows, err := c.exec(`SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::bigint`)
+func logPosition(ctx context.Context, c *child) (int64, error) {
+	rows, err := c.exec(ctx, `SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::bigint`)
 	if err != nil {
 		return 0, err
 	}
@@ -92,8 +92,12 @@ func logPosition(c *child) (int64, error) {
 
 // vacuum tends the tables that have changed much, each as a statement of its own
 // so that others get their turn in between.
-func (s *Server) vacuum(c *child) error {
-	rows, err := c.exec(`SELECT format('%I.%I', schemaname, relname) FROM pg_stat_user_tables
+func (s *Server) vacuum(ctx context.Context, c *child) error {
+	// The one process counts for itself and shows the counters when it is idle.
+	if _, err := c.exec(ctx, `SELECT pg_stat_force_next_flush()`); err != nil {
+		return err
+	}
+	rows, err := c.exec(ctx, `SELECT format('%I.%I', schemaname, relname) FROM pg_stat_user_tables
 		WHERE n_dead_tup > 1000 + 0.1 * n_live_tup
 		   OR n_live_tup > 1000 AND last_analyze IS NULL AND last_autoanalyze IS NULL`)
 	if err != nil {
@@ -101,7 +105,7 @@ func (s *Server) vacuum(c *child) error {
 	}
 	return s.Unlimited(func() error {
 		for _, row := range rows {
-			if _, err := c.exec("VACUUM (ANALYZE) " + row[0]); err != nil {
+			if _, err := c.exec(ctx, "VACUUM (ANALYZE) "+row[0]); err != nil {
 				return err
 			}
 		}

@@ -53,7 +53,7 @@ func (s *Server) retire(ctx context.Context, c *child, down error) {
 
 // retireIdle waits for the turn first, so that no transaction is cut in two.
 func (s *Server) retireIdle(ctx context.Context, c *child) {
-	_ = c.turn.acquire() // fails only when the child is gone already
+	_ = c.turn.acquire(ctx.Done()) // when it fails there is no reason to wait either
 	s.retire(ctx, c, nil)
 }
 

@@ -146,8 +146,8 @@ func (s *Server) up(ctx context.Context) (*child, error) {
 		return nil, err
 	}
 	stats := Stats{}
-	if _, err = c.exec("CHECKPOINT"); err == nil {
-		stats, err = c.stats()
+	if _, err = c.exec(ctx, "CHECKPOINT"); err == nil {
+		stats, err = c.stats(ctx)
 	}
 	if err == nil && stats.Syncs == 0 {
 		err = fault.New(fault.StorageUnavailable, "the embedded database does not write through to the disk").
@@ -225,7 +225,7 @@ func (s *Server) Stats(ctx context.Context) (Stats, error) {
 	if err != nil {
 		return Stats{}, err
 	}
-	return c.stats()
+	return c.stats(ctx)
 }
 
 // PID is the running child's process id, 0 when there is none.

@@ -25,6 +25,7 @@ const (
 	maxNotes = 64
 
 	codeAdminShutdown = "57P01"
+	codeCancelled     = "57014"
 )
 
 // setSQL finds statements that may change a setting of the one session. A false
@@ -35,6 +36,7 @@ var setSQL = regexp.MustCompile(`(?i)\bset_config\b|^\s*set\s+(?:session\s+)?[a-
 // belongs to the goroutine that runs serve.
 type session struct {
 	child *child
+	id    uint32
 	conn  net.Conn
 	in    *bufio.Reader
 	names names
@@ -43,8 +45,10 @@ type session struct {
 	holds    bool   // the turn
 	changed  bool   // may have changed a setting of the session
 	idle     *time.Timer
-	cut      atomic.Bool // was too long idle inside a transaction
-	relisten []string    // SQL that undoes what an UNLISTEN takes from others
+	cut      atomic.Bool   // was too long idle inside a transaction
+	revoked  chan struct{} // closed by a cancel request
+	revoke   sync.Once
+	relisten []string // SQL that undoes what an UNLISTEN takes from others
 
 	notes     chan message
 	notesDone chan struct{} // nil until the first LISTEN
@@ -56,10 +60,10 @@ type session struct {
 
 func newSession(c *child, conn net.Conn, id uint32) *session {
 	return &session{
-		child: c, conn: conn,
+		child: c, id: id, conn: conn,
 		in: bufio.NewReaderSize(conn, 32<<10), out: bufio.NewWriterSize(conn, 64<<10),
 		names: names{prefix: fmt.Sprintf("c%d_", id), statements: map[string]struct{}{}},
-		notes: make(chan message, maxNotes),
+		notes: make(chan message, maxNotes), revoked: make(chan struct{}),
 	}
 }
 
@@ -144,7 +148,11 @@ func (s *session) turn() error {
 	if s.holds {
 		return nil
 	}
-	if err := s.child.turn.acquire(); err != nil {
+	err := s.child.turn.acquire(s.revoked)
+	if errors.Is(err, errAborted) {
+		return s.fail(codeCancelled, err.Error())
+	}
+	if err != nil {
 		return s.fail(codeAdminShutdown, s.child.reason())
 	}
 	s.holds = true
@@ -252,8 +260,12 @@ func (s *session) startup() error {
 				return err
 			}
 			continue
-		case codeCancel: // the backend cannot be interrupted
-			return errMessage
+		case codeCancel:
+			var key [8]byte // process id and secret, as startup has given them
+			if _, err := io.ReadFull(s.in, key[:]); err == nil {
+				s.child.cancel(binary.BigEndian.Uint32(key[:]))
+			}
+			return errMessage // such a connection is for this only
 		}
 		if n < 8 || n > 10_000 {
 			return errMessage
@@ -263,7 +275,7 @@ func (s *session) startup() error {
 		}
 		s.answer = append(s.answer, newMessage('R', []byte{0, 0, 0, 0})...) // authentication: none
 		s.answer = append(s.answer, s.child.parameters...)
-		s.answer = append(s.answer, newMessage('K', make([]byte, 8))...)
+		s.answer = append(s.answer, newMessage('K', binary.BigEndian.AppendUint32(nil, s.id), make([]byte, 4))...)
 		s.answer = append(s.answer, newMessage(kindReady, []byte{'I'})...)
 		return s.flush()
 	}

@@ -2,11 +2,15 @@ package pglite
 
 import (
 	"errors"
+	"slices"
 	"sync"
 )
 
 // errGone is what everybody gets who waits for, or talks to, a child that ended.
 var errGone = errors.New("the embedded database's process has ended")
+
+// errAborted is what a wait for the turn ends in that was called off.
+var errAborted = errors.New("cancelled while it waited for the embedded database")
 
 // turnstile hands the backend to one holder at a time, in the order of arrival.
 // A holder keeps it for as long as it is inside a transaction.
@@ -17,8 +21,9 @@ type turnstile struct {
 	queue []chan struct{}
 }
 
-// acquire waits for the turn. It fails at once when the child is gone.
-func (t *turnstile) acquire() error {
+// acquire waits for the turn, until abort is closed. It fails at once when the
+// child is gone.
+func (t *turnstile) acquire(abort <-chan struct{}) error {
 	t.mu.Lock()
 	if t.dead {
 		t.mu.Unlock()
@@ -32,13 +37,32 @@ func (t *turnstile) acquire() error {
 	turn := make(chan struct{})
 	t.queue = append(t.queue, turn)
 	t.mu.Unlock()
-	<-turn
+	select {
+	case <-turn:
+	case <-abort:
+		return t.leave(turn)
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.dead {
 		return errGone
 	}
 	return nil
+}
+
+// leave takes a wait out of the queue.
+func (t *turnstile) leave(turn chan struct{}) error {
+	t.mu.Lock()
+	at := slices.Index(t.queue, turn)
+	if at >= 0 {
+		t.queue = slices.Delete(t.queue, at, at+1)
+	}
+	mine := at < 0 && !t.dead // the turn came at the same time
+	t.mu.Unlock()
+	if mine {
+		t.release()
+	}
+	return errAborted
 }
 
 // release passes the turn on. Pairs with every acquire that succeeded.
