@@ -20,8 +20,16 @@ type capture struct {
 	// replace is what the SDK gets to see instead; nil leaves the result as it is.
 	replace json.RawMessage
 
-	mu  sync.Mutex
-	raw json.RawMessage
+	mu   sync.Mutex
+	sent bool // the transport has seen the request
+	raw  json.RawMessage
+}
+
+// wasSent reports whether the request may have reached the server.
+func (c *capture) wasSent() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.sent
 }
 
 // emptyResult is a tool result in which the SDK finds nothing to do.
@@ -77,13 +85,15 @@ type captures struct {
 	byID map[string]*capture
 }
 
-// expect registers the capture in ctx, if any, for the request id; the returned
-// function forgets it.
+// expect registers the capture in ctx, if any, for the request id.
 func (cs *captures) expect(ctx context.Context, id string) {
 	c := captureFrom(ctx)
 	if c == nil || id == "" {
 		return
 	}
+	c.mu.Lock()
+	c.sent = true
+	c.mu.Unlock()
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	if cs.byID == nil {

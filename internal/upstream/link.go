@@ -55,8 +55,9 @@ type link struct {
 	cancel  context.CancelCauseFunc
 	done    chan struct{} // closed when run has returned
 
-	noise  atomic.Int64
-	legacy bool // owned by run
+	noise    atomic.Int64
+	stopping atomic.Bool // set before the session is closed on purpose
+	legacy   bool        // owned by run
 
 	mu       sync.Mutex
 	changed  chan struct{} // closed and replaced with each change of state
@@ -232,6 +233,7 @@ func (l *link) serve(ctx context.Context, s *session, tools []tool.Tool) error {
 	for {
 		select {
 		case <-ctx.Done():
+			l.stopping.Store(true)
 			l.set(StateStopped, nil, nil)
 			s.close()
 			return ctx.Err()
@@ -345,23 +347,58 @@ func (l *link) call(ctx context.Context, id tool.ID, args json.RawMessage, p Pro
 	return raw, err
 }
 
+// callOnce sends the call at most once: one that met a session at its end was
+// not sent, and goes to the next session.
 func (l *link) callOnce(ctx context.Context, id tool.ID, args json.RawMessage, p Progress) (json.RawMessage, error) {
-	s, err := l.acquire(ctx)
-	if err != nil {
-		return nil, err
+	for {
+		s, err := l.acquire(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := l.m.known(id); err != nil {
+			return nil, err
+		}
+		raw, err := l.send(ctx, s, id, args, p)
+		if !errors.Is(err, errNotSent) {
+			return raw, err
+		}
+		if err := l.left(ctx, s); err != nil {
+			return nil, err
+		}
 	}
-	if _, err := l.m.known(id); err != nil {
-		return nil, err
+}
+
+// left waits until s is no longer the link's session.
+func (l *link) left(ctx context.Context, s *session) error {
+	for {
+		l.mu.Lock()
+		gone, changed := l.session != s, l.changed
+		l.mu.Unlock()
+		if gone {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
 	}
+}
+
+// send is one call in one session, within the server's time.
+func (l *link) send(ctx context.Context, s *session, id tool.ID, args json.RawMessage, p Progress) (json.RawMessage, error) {
 	timeout := l.config.Timeout()
 	callCtx, cancel := context.WithTimeoutCause(ctx, timeout, errCallTimeout)
 	defer cancel()
 	raw, err := s.call(callCtx, id.Name(), args, p)
 	switch {
-	case err == nil:
-		return raw, nil
+	case err == nil, errors.Is(err, errNotSent):
+		return raw, err
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
+	case l.stopping.Load():
+		return nil, fault.New(fault.Unavailable, "server %q was stopped during the call: %v", l.name, errStopping).
+			WithHint("whether the call had an effect is unknown")
 	case callCtx.Err() != nil:
 		return nil, fault.New(fault.UpstreamTimeout, "server %q did not answer %s within %s", l.name, id.Name(), timeout).
 			WithHint("the call was cancelled, but may have had an effect; raise \"timeout_ms\" of the server if it needs longer")

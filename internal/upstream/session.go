@@ -168,6 +168,9 @@ func (s *session) report(p *mcp.ProgressNotificationParams) {
 	}
 }
 
+// errNotSent is for a call that met a session at its end and was never sent.
+var errNotSent = errors.New("the session has ended")
+
 // call sends one tools/call and returns the bytes of its result.
 func (s *session) call(ctx context.Context, name string, args json.RawMessage, onProgress Progress) (json.RawMessage, error) {
 	if len(args) == 0 {
@@ -191,6 +194,9 @@ func (s *session) call(ctx context.Context, name string, args json.RawMessage, o
 	_, err := s.remote.CallTool(withCapture(ctx, kept), params)
 	if raw := kept.result(); raw != nil {
 		return raw, nil
+	}
+	if errors.Is(err, mcp.ErrConnectionClosed) && !kept.wasSent() {
+		return nil, errNotSent
 	}
 	if err == nil {
 		err = errors.New("the answer was lost") // cannot happen: an answer passes the transport
