@@ -3,7 +3,7 @@
 // sends one Call frame and gives the promise of its Answer.
 
 import {
-  $Error, $Map, $Promise, $Proxy, $TypeError, $WeakMap, apply, create, decode, defineProperty, mapDelete, mapGet, mapSet, parse, reflectGet,
+  $Error, $Map, $Promise, $Proxy, $TypeError, $WeakMap, apply, create, decode, defineProperty, mapDelete, mapGet, mapSet, parse, reflectGet, setPrototypeOf,
   subarray, weakGet, weakSet,
 } from "./primordials.ts";
 import { Call, type CallFailure, type ProgramLimits, send, u32 } from "./protocol.ts";
@@ -74,7 +74,7 @@ export function bridge(limits: ProgramLimits, recorder: () => Recorder, load: (n
 
   const proxy = (r: Reference): Any => {
     const target = r.kind === "tool" ? (args: unknown) => invoke(r, args) : r.kind === "server" ? () => {} : create(null);
-    const p = new $Proxy(target, handlers(r));
+    const p = new $Proxy(target, new Handler(r));
     weakSet(references, p, r);
     return p;
   };
@@ -82,24 +82,30 @@ export function bridge(limits: ProgramLimits, recorder: () => Recorder, load: (n
     const base = r.capability ? "capabilities" : "mcp";
     return r.kind === "root" ? base : r.kind === "server" ? `${base}.${r.server}` : r.capability ? `${base}.${r.tool}` : `${base}.${r.server}.${r.tool}${r.raw ? ".raw" : ""}`;
   };
-  const readOnly = (r: Reference) => (): never => {
-    throw new $TypeError(`${label(r)} is read-only`);
-  };
-  const handlers = (r: Reference): ProxyHandler<Any> => ({
-    __proto__: null,
-    get: (t: Any, key: string | symbol) => member(r, t, key),
-    apply: (t: Any, self: unknown, args: unknown[]) => {
-      if (r.kind === "tool") return apply(t, self, args);
-      throw new $TypeError(`${label(r)} is a server, not a function: call ${label(r)}.<tool>(args)`);
-    },
-    construct: () => {
-      throw new $TypeError(`${label(r)} is not a constructor: call it without new`);
-    },
-    set: readOnly(r),
-    defineProperty: readOnly(r),
-    deleteProperty: readOnly(r),
-    setPrototypeOf: readOnly(r),
-  } as ProxyHandler<Any>);
+  // One small object for each proxy: references are made for every use of mcp.
+  class Handler {
+    constructor(readonly r: Reference) {}
+    get(target: Any, key: string | symbol): Any {
+      return member(this.r, target, key);
+    }
+    apply(target: Any, self: unknown, args: unknown[]): unknown {
+      if (this.r.kind === "tool") return apply(target, self, args);
+      throw new $TypeError(`${label(this.r)} is a server, not a function: call ${label(this.r)}.<tool>(args)`);
+    }
+    construct(): never {
+      throw new $TypeError(`${label(this.r)} is not a constructor: call it without new`);
+    }
+    readOnly(): never {
+      throw new $TypeError(`${label(this.r)} is read-only`);
+    }
+    declare set: () => never;
+    declare defineProperty: () => never;
+    declare deleteProperty: () => never;
+    declare setPrototypeOf: () => never;
+  }
+  const traps = Handler.prototype;
+  traps.set = traps.defineProperty = traps.deleteProperty = traps.setPrototypeOf = traps.readOnly;
+  setPrototypeOf(traps, null);
 
   const member = (r: Reference, target: Any, key: string | symbol): Any => {
     // No then: awaiting a reference must not call a tool of that name. What turns

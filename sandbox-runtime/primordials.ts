@@ -15,9 +15,8 @@ export const writeSync = stdout.writeSync.bind(stdout);
 
 export const { parse, stringify } = JSON;
 export const { isArray } = Array;
-export const { create, defineProperty, freeze, getPrototypeOf, keys } = Object;
+export const { create, defineProperty, getPrototypeOf, keys, setPrototypeOf } = Object;
 export const { apply, get: reflectGet } = Reflect;
-export const { isFinite: finite } = Number;
 export const { imul } = Math;
 
 export const $Error = Error;
@@ -25,10 +24,7 @@ export const $Map = Map;
 export const $Promise = Promise;
 export const $Proxy = Proxy;
 export const $String = String;
-export const $Symbol = Symbol;
 export const $TypeError = TypeError;
-export const $SyntaxError = SyntaxError;
-export const $RangeError = RangeError;
 export const $Uint8Array = Uint8Array;
 export const $WeakMap = WeakMap;
 export const $WeakSet = WeakSet;

@@ -20,6 +20,7 @@ import (
 func TestMain(m *testing.M) {
 	jail.MaybeExec()
 	maybeFakeWorker()
+	maybeOrphanGateway()
 	goleak.VerifyTestMain(m)
 }
 

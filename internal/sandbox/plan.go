@@ -32,8 +32,9 @@ const (
 	// cpuBackstop ends a worker that nobody watches any more, in seconds. A run's
 	// own, lower limit is set when it begins.
 	cpuBackstop = 600
-	// dataSlack is what idle workers differ by.
-	dataSlack = 16 << 20
+	// dataSlack is what idle workers differ by, and garbage that V8 has not yet
+	// collected: it counts buffers outside its heap only now and then.
+	dataSlack = 48 << 20
 	// youngMB is what V8 needs for young objects beside the old space.
 	youngMB = 48
 )

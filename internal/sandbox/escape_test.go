@@ -1,0 +1,102 @@
+package sandbox
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/pml-run/pml/internal/sandbox/jail"
+)
+
+// escapes are programs that try to reach something outside, each with what it may
+// return. All of them are stopped by Deno's flags and the locked realm alone, so
+// they run at the lowest level; TestNativeEscapes shows what the jail adds.
+var escapes = map[string]struct{ source, want string }{
+	"host objects": {`return ["Deno", "process", "Buffer", "global", "Worker", "WebSocket", "WebAssembly", "BroadcastChannel", "EventSource",
+  "localStorage", "caches", "navigator", "close", "reportError", "prompt"].filter((k) => k in globalThis)`, "[]"},
+	"host of the bridge": {`const F = (mcp as any).__proto__; return [typeof F, typeof (console.log as any).constructor("return typeof Deno")()]`, `["function","string"]`},
+	"Deno by a function": {`return new Function("return typeof Deno + typeof process")()`, `"undefinedundefined"`},
+	"Deno by eval":       {`return (0, eval)("typeof Deno")`, `"undefined"`},
+	"Deno by a symbol":   {`return Object.getOwnPropertySymbols(globalThis).map(String).filter((s) => /deno|internal/i.test(s))`, "[]"},
+	"constructor chain":  {`return [mcp, capabilities, args, progress, console].map((o: any) => { try { return o.constructor.constructor("return typeof Deno")() } catch { return "undefined" } }).every((s) => s === "undefined" || typeof s !== "string")`, "true"},
+	"stack trace hook": {`let seen = ""; (Error as any).prepareStackTrace = (_: any, s: any[]) => { for (const f of s) seen += typeof f.getThis?.() + typeof f.getFunction?.(); return "x" };
+try { null.x } catch (e) { e.stack } return /object|function/.test(seen)`, "false"},
+	"remote import": {`return await tryAll(["https://esm.sh/x", "https://raw.githubusercontent.com/a/b/c.js", "jsr:@std/path", "npm:chalk", "file:///etc/passwd", "./x.js"].map((u) => () => import(u)))`, `["","","","","",""]`},
+	"node modules": {`return await tryAll(["fs", "net", "child_process", "http", "os", "process", "vm", "worker_threads", "dgram", "tls", "cluster", "inspector", "fs/promises"].map((m) => async () => {
+  const n = await import("node:" + m);
+  if (m === "fs") return n.readFileSync("/etc/passwd", "utf8");
+  if (m === "fs/promises") return await n.readFile("/etc/passwd", "utf8");
+  if (m === "net") { const s = new n.Socket({ fd: 1 }); s.write("forged\n"); return "socket" }
+  if (m === "child_process") return n.execSync("id").toString();
+  if (m === "os") return n.hostname();
+  if (m === "process") return String(n.default.pid + n.pid);
+  throw new Error(m);
+}))`, `["","","","","","","","","","","","",""]`},
+	"network": {`return await tryAll([() => fetch("http://127.0.0.1:1"), () => new (globalThis as any).WebSocket("ws://127.0.0.1:1"),
+  async () => (await import("node:sqlite")).DatabaseSync("/tmp/x.db")])`, `["","",""]`},
+	"imported text": {`const m = await import("data:text/javascript,export default typeof Deno + typeof process"); return m.default`, `"undefinedundefined"`},
+}
+
+const tryAll = `async function tryAll(list: (() => any)[]) {
+  const out: string[] = [];
+  for (const f of list) { try { out.push(String(await f()).slice(0, 80)) } catch { out.push("") } }
+  return out;
+}
+`
+
+// TestEscapes runs every attempt with nothing but Deno, and in the full jail.
+func TestEscapes(t *testing.T) {
+	t.Parallel()
+	for levelName, off := range map[string]jail.Layers{"deno": jail.Full(), "full": {}} {
+		t.Run(levelName, func(t *testing.T) {
+			t.Parallel()
+			p := newPool(t, Options{Size: 2, Without: off})
+			for name, tt := range escapes {
+				t.Run(name, func(t *testing.T) {
+					t.Parallel()
+					source := tt.source
+					if strings.Contains(source, "tryAll(") {
+						source = tryAll + source
+					}
+					out, err := p.Run(t.Context(), Program{Source: source}, &fakeHost{})
+					wantResult(t, out, err, tt.want)
+				})
+			}
+		})
+	}
+}
+
+// TestInspectionMakesNoCall prints and inspects what stands for tools.
+func TestInspectionMakesNoCall(t *testing.T) {
+	t.Parallel()
+	host := &fakeHost{}
+	source := `console.log(mcp, mcp.fs, mcp.fs.read, capabilities, { deep: { mcp } });
+String(mcp.fs); mcp.fs.read + ""; [mcp.fs].join(); JSON.stringify({ mcp }); "fs" in mcp; Object.entries(mcp); ({ ...mcp.fs }); await Promise.resolve(mcp.fs.read);
+for (const f of [() => { mcp.a = 1 }, () => { delete mcp.fs.read }, () => new mcp.fs.read(), () => Object.setPrototypeOf(mcp, null)]) {
+  try { f(); return "changed" } catch (e) { if (!(e instanceof TypeError)) throw e }
+}
+return 1`
+	out, err := sharedPool(t).Run(t.Context(), Program{Source: source}, host)
+	wantResult(t, out, err, "1")
+	if len(host.calls) != 0 {
+		t.Errorf("calls %v", host.calls)
+	}
+}
+
+func TestSeed(t *testing.T) {
+	t.Parallel()
+	prog := Program{
+		Source: `const d = new Date(); return [Date.now(), d.toISOString(), d instanceof Date, new Date(5).getTime(), Math.random(), crypto.randomUUID(), crypto.getRandomValues(new Uint8Array(2))[0], typeof performance.now()]`,
+		Seed:   &Determinism{Random: 7},
+	}
+	first, err := sharedPool(t).Run(t.Context(), prog, &fakeHost{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := sharedPool(t).Run(t.Context(), prog, &fakeHost{})
+	wantResult(t, again, err, string(first.Result))
+	prog.Seed = &Determinism{Random: 8}
+	other, err := sharedPool(t).Run(t.Context(), prog, &fakeHost{})
+	if err != nil || string(other.Result) == string(first.Result) {
+		t.Errorf("another seed gives the same result, %v", err)
+	}
+}
