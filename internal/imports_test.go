@@ -41,7 +41,7 @@ var allowed = map[string][]string{
 	// memory
 	"store":           {"fault", "tool", "trace", "supervise", "store/pglite"},
 	"store/pglite":    {"fault", "supervise"},
-	"store/storetest": {"store"},
+	"store/storetest": {"store", "store/pglite"},
 
 	// faces
 	"mcpserver": {"fault", "execute", "search"},

@@ -58,7 +58,6 @@ func newFolder(tb testing.TB) folder {
 	tb.Helper()
 	root := tb.TempDir()
 	f := folder{root: root, home: filepath.Join(root, "home"), config: filepath.Join(root, "pml.json"), files: filepath.Join(root, "files")}
-	shareRuntime(tb, f.home)
 	if err := os.MkdirAll(f.files, 0o755); err != nil {
 		tb.Fatal(err)
 	}
@@ -85,24 +84,6 @@ func newFolder(tb testing.TB) folder {
 		tb.Fatal(err)
 	}
 	return f
-}
-
-// shareRuntime gives a fresh data folder the packages that make setup has fetched.
-func shareRuntime(tb testing.TB, home string) {
-	tb.Helper()
-	shared := filepath.Join(repository(tb), ".pml", "runtime")
-	if dir := os.Getenv("PML_HOME"); dir != "" {
-		shared = filepath.Join(dir, "runtime")
-	}
-	if _, err := os.Stat(shared); err != nil {
-		tb.Fatalf("the runtime packages are not there (%v): run make setup", err)
-	}
-	if err := os.MkdirAll(home, 0o700); err != nil {
-		tb.Fatal(err)
-	}
-	if err := os.Symlink(shared, filepath.Join(home, "runtime")); err != nil {
-		tb.Fatal(err)
-	}
 }
 
 // pml runs the program to its end and returns its stdout.
@@ -133,7 +114,6 @@ func TestScripts(t *testing.T) {
 		Dir: filepath.Join("testdata", "script"),
 		Setup: func(env *testscript.Env) error {
 			home := filepath.Join(env.WorkDir, "home")
-			shareRuntime(t, home)
 			env.Setenv("PML_HOME", home)
 			env.Setenv("HOME", filepath.Join(env.WorkDir, "user"))
 			env.Setenv("PML_TOOLS", filepath.Join(repository(t), ".tools"))

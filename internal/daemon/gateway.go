@@ -33,7 +33,7 @@ type Options struct {
 	HTTP        string   // address for streamable HTTP; empty: none
 	DatabaseURL string   // empty: the embedded database
 	Deno        string   // path of Deno; empty: looked for
-	ToolDirs    []string // where Deno may have been installed, and is if it must be
+	ToolDirs    []string // where fetched programs may be; the first is where they are put. Not empty
 	Binary      string   // our own executable
 	Version     string
 	Logger      *slog.Logger

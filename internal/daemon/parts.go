@@ -62,8 +62,8 @@ func (p *parts) stop() {
 
 func (p *parts) onStop(f func()) { p.closers = append(p.closers, f) }
 
-// runtimeDir is where the packages that run in Deno are kept.
-func runtimeDir(home string) string { return filepath.Join(home, "runtime") }
+// runtimeDir is where the packages that run in Deno are kept, beside Deno itself.
+func (o Options) runtimeDir() string { return filepath.Join(o.ToolDirs[0], "runtime") }
 
 // findDeno finds Deno and the packages of the embedded database, fetching what is
 // missing: pml setup has nothing to do that a first start would not.
@@ -76,7 +76,7 @@ func (p *parts) findDeno(ctx context.Context, o Options, _ prometheus.Registerer
 // Setup finds or fetches Deno and the packages that run in it.
 func Setup(ctx context.Context, o Options) (deno.Binary, error) {
 	b, err := deno.Find(ctx, o.Deno, o.ToolDirs...)
-	if err != nil && o.Deno == "" && len(o.ToolDirs) > 0 {
+	if err != nil && o.Deno == "" {
 		o.Logger.InfoContext(ctx, "installing deno", "version", deno.Version, "folder", o.ToolDirs[0])
 		var installErr error
 		if b, installErr = deno.Install(ctx, o.ToolDirs[0], logWriter{o.Logger}); installErr != nil {
@@ -86,7 +86,7 @@ func Setup(ctx context.Context, o Options) (deno.Binary, error) {
 		return b, err
 	}
 	if o.DatabaseURL == "" {
-		if err := pglite.Install(ctx, b.Path, runtimeDir(o.Home)); err != nil {
+		if err := pglite.Install(ctx, b.Path, o.runtimeDir()); err != nil {
 			return b, fmt.Errorf("packages of the embedded database: %w", err)
 		}
 	}
@@ -111,7 +111,7 @@ func (p *parts) startWatchdog(_ context.Context, o Options, _ prometheus.Registe
 
 func (p *parts) openStore(ctx context.Context, o Options, _ prometheus.Registerer) error {
 	s, err := store.Open(ctx, store.Options{
-		URL: o.DatabaseURL, DataDir: filepath.Join(o.Home, "data"), Deno: p.deno.Path, RuntimeDir: runtimeDir(o.Home),
+		URL: o.DatabaseURL, DataDir: filepath.Join(o.Home, "data"), Deno: p.deno.Path, RuntimeDir: o.runtimeDir(),
 		Logger: o.Logger, Watchdog: p.watchdog, ResultTTL: resultTTL(p.config.current().Results),
 	})
 	if err != nil {

@@ -28,7 +28,7 @@ type Store interface {
 
 // Upstream reaches the tools.
 type Upstream interface {
-	Catalog() *tool.Catalog
+	Resolve(ctx context.Context, server, name string) (tool.Tool, error)
 	Call(ctx context.Context, id tool.ID, args json.RawMessage, onProgress func(done, total float64, message string)) (json.RawMessage, error)
 }
 

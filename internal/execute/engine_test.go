@@ -93,13 +93,13 @@ type fakeUpstream struct {
 	call func(ctx context.Context, id tool.ID) (json.RawMessage, error)
 }
 
-func (*fakeUpstream) Catalog() *tool.Catalog {
+func (*fakeUpstream) Resolve(_ context.Context, server, name string) (tool.Tool, error) {
 	yes := true
 	schema := json.RawMessage(`{"type":"object","properties":{"path":{"type":"string"}}}`)
 	return tool.NewCatalog(map[string][]tool.Tool{"fs": {
 		{ID: "fs:read", InputSchema: schema, Annotations: tool.Annotations{ReadOnly: &yes}},
 		{ID: "fs:write", InputSchema: schema},
-	}})
+	}}).Resolve(server, name)
 }
 
 func (u *fakeUpstream) Call(ctx context.Context, id tool.ID, _ json.RawMessage, _ func(float64, float64, string)) (json.RawMessage, error) {

@@ -47,11 +47,11 @@ func newGate(e *Engine, run uuid.UUID, progress func(done, total float64, messag
 
 // Call carries one inner call out. Its error reaches the program as a ToolError.
 func (g *gate) Call(ctx context.Context, c sandbox.Call) (json.RawMessage, error) {
-	target, err := g.engine.upstream.Catalog().Resolve(c.Server, c.Tool)
+	target, err := g.engine.upstream.Resolve(ctx, c.Server, c.Tool)
 	if err != nil {
 		return nil, g.refuse(c, err)
 	}
-	if err := target.ValidateArgs(c.Args); err != nil {
+	if err := tool.ValidateArgs(target, c.Args); err != nil {
 		return nil, g.refuse(c, err)
 	}
 	i, err := g.open(ctx, c, target)

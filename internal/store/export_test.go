@@ -36,3 +36,16 @@ func Exec(ctx context.Context, s *Store, sql string) error {
 func Query(ctx context.Context, s *Store, sql string) ([]string, error) {
 	return collect(ctx, s, sql, nil, pgx.RowTo[string])
 }
+
+// Workspace is the workspace that s sees.
+func Workspace(s *Store) string { return s.workspace }
+
+// Within runs f as a query of s with a deadline of a millisecond.
+func Within(s *Store, f func(context.Context) error) error {
+	view := *s
+	view.timeout = time.Millisecond
+	return view.idempotent(context.Background(), f)
+}
+
+// ServerPID is the embedded database's process.
+func ServerPID(s *Store) int { return s.server.PID() }

@@ -35,7 +35,7 @@ var settings = []string{
 // and write its data, read its packages, and nothing else.
 func (s *Server) spawn(ctx context.Context, dataDir string) (*child, error) {
 	dir := packages(s.opts.RuntimeDir)
-	if !installed(s.opts.RuntimeDir) {
+	if !Installed(s.opts.RuntimeDir) {
 		return nil, fault.New(fault.StorageUnavailable, "the embedded database's packages are not installed in %s", s.opts.RuntimeDir).
 			WithHint("run 'pml setup', or set DATABASE_URL to a PostgreSQL with pgvector")
 	}

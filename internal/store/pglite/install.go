@@ -50,7 +50,7 @@ const installTimeout = 5 * time.Minute
 // certificates and another npm registry (NPM_CONFIG_REGISTRY) may be set.
 func Install(ctx context.Context, deno, dir string) error {
 	target := packages(dir)
-	if installed(dir) {
+	if Installed(dir) {
 		return writeProgram(target)
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -69,7 +69,7 @@ func Install(ctx context.Context, deno, dir string) error {
 	}
 	if err == nil {
 		err = os.Rename(filepath.Join(work, "out"), target)
-		if err != nil && installed(dir) {
+		if err != nil && Installed(dir) {
 			err = nil // another process was faster
 		}
 	}
@@ -85,7 +85,8 @@ func packages(dir string) string {
 	return filepath.Join(dir, hex.EncodeToString(h.Sum(nil))[:16])
 }
 
-func installed(dir string) bool {
+// Installed reports whether dir has the packages of this binary.
+func Installed(dir string) bool {
 	_, err := os.Stat(filepath.Join(packages(dir), "map.json"))
 	return err == nil
 }

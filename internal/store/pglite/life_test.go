@@ -216,7 +216,7 @@ func TestStopAndStartAgain(t *testing.T) {
 
 func TestMaintenance(t *testing.T) {
 	t.Parallel()
-	s := start(t, nil)
+	s := start(t, func(o *pglite.Options) { o.MaintenanceEvery = time.Hour })
 	c := conn(t, s)
 	_, err := c.Exec(t.Context(), `create table churned as select g, 0 as n from generate_series(1, 5000) g; update churned set n = 1`)
 	must(t, err)

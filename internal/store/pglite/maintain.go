@@ -14,7 +14,7 @@ const (
 	vacuumEvery     = 10 * time.Minute
 )
 
-// upkeep is what the maintenance has seen; for its goroutine.
+// upkeep is what the maintenance has seen.
 type upkeep struct {
 	checkpointLSN int64 // position of the log at the last checkpoint
 	seenLSN       int64
@@ -27,7 +27,6 @@ type upkeep struct {
 func (s *Server) maintain(ctx context.Context) {
 	tick := time.NewTicker(s.opts.MaintenanceEvery)
 	defer tick.Stop()
-	s.upkeep.lastVacuum = time.Now()
 	for {
 		select {
 		case <-ctx.Done():

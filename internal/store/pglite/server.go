@@ -109,6 +109,7 @@ func (s *Server) Start(ctx context.Context) error {
 	s.set(c, nil)
 	owned, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	s.cancel = cancel
+	s.upkeep.lastVacuum = time.Now() // from here on for the goroutine of maintain alone
 	s.running.Go(func() { s.run(owned, c) })
 	s.running.Go(func() { s.maintain(owned) })
 	return nil

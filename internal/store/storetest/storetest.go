@@ -22,6 +22,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/pml-run/pml/internal/store"
+	"github.com/pml-run/pml/internal/store/pglite"
 )
 
 // URLVariable names the environment variable that chooses a native PostgreSQL.
@@ -64,25 +65,27 @@ func New(tb testing.TB) *store.Store {
 	if !shared.inMain {
 		tb.Fatal("storetest: this package needs: func TestMain(m *testing.M) { os.Exit(storetest.Main(m)) }")
 	}
-	shared.once.Do(func() { shared.store, shared.err = open() })
+	// The database outlives the test that happens to come first.
+	ctx := context.WithoutCancel(tb.Context())
+	shared.once.Do(func() { shared.store, shared.err = open(ctx) })
 	if shared.err != nil {
 		tb.Fatalf("storetest: %v", shared.err)
 	}
 	return shared.store.WithWorkspace(uuid.NewString())
 }
 
-func open() (*store.Store, error) {
-	opts, err := options()
+func open(ctx context.Context) (*store.Store, error) {
+	opts, err := options(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return store.Open(context.Background(), opts)
+	return store.Open(ctx, opts)
 }
 
 // options chooses the database: a fresh one on the native server, or embedded.
-func options() (store.Options, error) {
+func options(ctx context.Context) (store.Options, error) {
 	if url := os.Getenv(URLVariable); url != "" {
-		fresh, drop, err := Database(context.Background(), url)
+		fresh, drop, err := Database(ctx, url)
 		if err == nil {
 			shared.cleanup = append(shared.cleanup, drop)
 		}
@@ -107,14 +110,26 @@ func Embedded() (store.Options, error) {
 	if err != nil {
 		return store.Options{}, err
 	}
-	dir := os.Getenv("PML_TEST_RUNTIME")
-	if dir == "" {
-		dir = filepath.Join(root(), ".tools", "runtime")
-	}
-	if _, err := os.Stat(dir); err != nil {
-		return store.Options{}, fmt.Errorf("the embedded database's packages are missing: %w; %s", err, advice)
+	dir, err := findPackages()
+	if err != nil {
+		return store.Options{}, err
 	}
 	return store.Options{Deno: deno, RuntimeDir: dir}, nil
+}
+
+// findPackages looks in PML_TEST_RUNTIME, where 'pml setup' has put them for the
+// repository's own runs, and where scripts/setup-runtime.sh puts them.
+func findPackages() (string, error) {
+	dirs := []string{os.Getenv("PML_TEST_RUNTIME"), filepath.Join(root(), ".pml", "runtime"), filepath.Join(root(), ".tools", "runtime")}
+	if home := os.Getenv("PML_HOME"); home != "" {
+		dirs = append(dirs, filepath.Join(home, "runtime"))
+	}
+	for _, dir := range dirs {
+		if dir != "" && pglite.Installed(dir) {
+			return dir, nil
+		}
+	}
+	return "", fmt.Errorf("the embedded database's packages are in none of %v; %s", dirs, advice)
 }
 
 // findDeno looks in PML_DENO, in the repository's .tools, and in PATH.
