@@ -108,7 +108,9 @@ func (s *server) run(in io.Reader) int {
 		}
 	}
 	if s.has("stubborn") {
-		select {}
+		forever := make(chan os.Signal, 1) // an empty select would be seen as a deadlock
+		signal.Notify(forever, syscall.SIGUSR1)
+		<-forever
 	}
 	return 0
 }
