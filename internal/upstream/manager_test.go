@@ -19,6 +19,10 @@ import (
 
 func TestMain(m *testing.M) {
 	upstreamtest.Main()
+	if os.Getenv(sdkVar) != "" {
+		serveModern()
+		return
+	}
 	if len(os.Args) > 1 && os.Args[1] == supervise.WatchdogArg {
 		supervise.RunWatchdog(os.Stdin)
 		return
