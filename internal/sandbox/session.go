@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -204,17 +205,27 @@ func (s *session) passReports(ctx context.Context) {
 	for {
 		select {
 		case r := <-s.reports:
-			s.host.Progress(r.Done, r.Total, r.Message)
+			s.tell(ctx, r)
 			continue
 		case <-ctx.Done():
 		}
 		select {
 		case r := <-s.reports: // the last one is not lost
-			s.host.Progress(r.Done, r.Total, r.Message)
+			s.tell(ctx, r)
 		default:
 		}
 		return
 	}
+}
+
+// tell passes one report on. A panic there loses the report, not the gateway.
+func (s *session) tell(ctx context.Context, r wire.Progress) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.pool.log.ErrorContext(ctx, "a progress report panicked", "panic", p, "stack", string(debug.Stack()))
+		}
+	}()
+	s.host.Progress(r.Done, r.Total, r.Message)
 }
 
 // explain turns the error with which reading ended into what people read.
