@@ -111,7 +111,7 @@ func begin(t *testing.T, mode string, more ...func(*Options)) (p *Process, alive
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = r.Close() })
-	o := Options{Command: os.Args[0], Env: []string{modeVar + "=" + mode}, ExtraFiles: []*os.File{w}}
+	o := Options{Command: os.Args[0], Env: []string{modeVar + "=" + mode, "GOCOVERDIR=" + t.TempDir()}, ExtraFiles: []*os.File{w}}
 	for _, f := range more {
 		f(&o)
 	}

@@ -25,8 +25,9 @@ const maxPages = 200
 // legacyProtocol is the newest revision with an initialize handshake.
 const legacyProtocol = "2025-11-25"
 
-// Progress is called with what a server reports about a call in flight. A total
-// of zero is unknown.
+// Progress is called with what a server reports about a call in flight, one
+// report at a time and never after the call has returned. A total of zero is
+// unknown.
 type Progress func(done, total float64, message string)
 
 // sessionOptions is what one session needs to know of its server and manager.
@@ -62,13 +63,34 @@ type session struct {
 	tokens atomic.Int64
 
 	mu       sync.Mutex
-	progress map[string]Progress
+	progress map[string]*listener
 	endErr   error
+}
+
+// listener hands progress to a call's caller until the call has returned. Its
+// mutex is held while the caller listens: that is what makes the end certain.
+type listener struct {
+	mu sync.Mutex
+	f  Progress
+}
+
+func (l *listener) tell(p *mcp.ProgressNotificationParams) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.f != nil {
+		l.f(p.Progress, p.Total, p.Message)
+	}
+}
+
+func (l *listener) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.f = nil
 }
 
 // open connects and shakes hands, within ctx. On failure nothing of it is left.
 func open(ctx context.Context, opts sessionOptions) (*session, error) {
-	s := &session{opts: opts, done: make(chan struct{}), progress: map[string]Progress{}}
+	s := &session{opts: opts, done: make(chan struct{}), progress: map[string]*listener{}}
 	s.client = s.newClient()
 	transport, err := s.transport()
 	if err != nil {
@@ -161,10 +183,25 @@ func (s *session) report(p *mcp.ProgressNotificationParams) {
 		return
 	}
 	s.mu.Lock()
-	f := s.progress[token]
+	l := s.progress[token]
 	s.mu.Unlock()
-	if f != nil {
-		f(p.Progress, p.Total, p.Message)
+	if l != nil {
+		l.tell(p)
+	}
+}
+
+// listen hands the progress of a call to f; after the returned function has
+// returned, f is not called any more.
+func (s *session) listen(token string, f Progress) (stop func()) {
+	l := &listener{f: f}
+	s.mu.Lock()
+	s.progress[token] = l
+	s.mu.Unlock()
+	return func() {
+		s.mu.Lock()
+		delete(s.progress, token)
+		s.mu.Unlock()
+		l.close()
 	}
 }
 
@@ -180,14 +217,7 @@ func (s *session) call(ctx context.Context, name string, args json.RawMessage, o
 	if onProgress != nil {
 		token := "p" + strconv.FormatInt(s.tokens.Add(1), 10)
 		params.SetProgressToken(token)
-		s.mu.Lock()
-		s.progress[token] = onProgress
-		s.mu.Unlock()
-		defer func() {
-			s.mu.Lock()
-			delete(s.progress, token)
-			s.mu.Unlock()
-		}()
+		defer s.listen(token, onProgress)()
 	}
 	kept := &capture{replace: emptyResult}
 	defer s.calls.forget(kept)
