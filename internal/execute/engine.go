@@ -65,6 +65,8 @@ type Engine struct {
 	config   Config
 	owner    string
 
+	validator *tool.Validator
+
 	ctx  context.Context // the engine's own life, between Start and Stop
 	stop context.CancelCauseFunc
 	wg   sync.WaitGroup
@@ -105,8 +107,12 @@ func New(store Store, upstream Upstream, box Sandbox, config Config) *Engine {
 		config.NewID = func() uuid.UUID { return uuid.Must(uuid.NewV7()) }
 	}
 	config.Logger = config.Logger.With("system", "execute")
+	unusable := func(id tool.ID, err error) {
+		config.Logger.Warn("the tool's input schema cannot be used; its arguments are not checked", "tool", id, "error", err) //nolint:sloglint // a schema is nobody's request
+	}
 	return &Engine{
-		store: store, upstream: upstream, sandbox: box, config: config,
+		validator: tool.NewValidator(unusable),
+		store:     store, upstream: upstream, sandbox: box, config: config,
 		owner: config.NewID().String(), active: map[uuid.UUID]*activeRun{},
 	}
 }

@@ -51,7 +51,7 @@ func (g *gate) Call(ctx context.Context, c sandbox.Call) (json.RawMessage, error
 	if err != nil {
 		return nil, g.refuse(c, err)
 	}
-	if err := tool.ValidateArgs(target, c.Args); err != nil {
+	if err := g.engine.validator.Validate(target, c.Args); err != nil {
 		return nil, g.refuse(c, err)
 	}
 	i, err := g.open(ctx, c, target)
