@@ -12,6 +12,11 @@ listen=${LISTEN:-127.0.0.1:7420}
 gateway=$!
 trap 'kill "$gateway" 2>/dev/null || true; wait "$gateway" 2>/dev/null || true' EXIT
 
+# The address accepts connections once the gateway owns the data folder.
+until (exec 3<>"/dev/tcp/${listen%:*}/${listen##*:}") 2>/dev/null; do
+  kill -0 "$gateway" || exit 1
+  sleep 0.1
+done
 "$pml" servers --wait 120s
 failed=0
 for example in examples/*.ts; do

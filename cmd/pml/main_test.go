@@ -26,6 +26,7 @@ func TestMain(m *testing.M) {
 	jail.MaybeExec()
 	if len(os.Args) > 1 && os.Args[1] == supervise.WatchdogArg || os.Getenv(asPML) != "" {
 		main()
+		return
 	}
 	testscript.Main(m, map[string]func(){"pml": main})
 }

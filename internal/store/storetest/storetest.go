@@ -28,7 +28,7 @@ import (
 // URLVariable names the environment variable that chooses a native PostgreSQL.
 const URLVariable = "PML_TEST_DATABASE_URL"
 
-const advice = "run scripts/setup-runtime.sh, or set PML_DENO and PML_TEST_RUNTIME"
+const advice = "run make setup, or set PML_DENO and PML_TEST_RUNTIME"
 
 // shared is the one database of this test binary.
 var shared struct {
@@ -118,7 +118,7 @@ func Embedded() (store.Options, error) {
 }
 
 // findPackages looks in PML_TEST_RUNTIME, where 'pml setup' has put them for the
-// repository's own runs, and where scripts/setup-runtime.sh puts them.
+// repository's own runs, and where make setup puts them.
 func findPackages() (string, error) {
 	dirs := []string{os.Getenv("PML_TEST_RUNTIME"), filepath.Join(root(), ".pml", "runtime"), filepath.Join(root(), ".tools", "runtime")}
 	if home := os.Getenv("PML_HOME"); home != "" {
