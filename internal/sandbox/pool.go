@@ -348,10 +348,7 @@ func (p *Pool) shrink() {
 
 // start starts one worker as a plan says.
 func (p *Pool) start(pl plan) (*worker, error) {
-	name, args, err := pl.spec(p.opts, p.entry).Command(p.opts.Self)
-	if err != nil {
-		return nil, err
-	}
+	name, args := pl.spec(p.opts, p.entry).Command(p.opts.Self)
 	p.started.Add(1)
 	w, err := startWorker(&p.wg, name, args)
 	if err != nil {

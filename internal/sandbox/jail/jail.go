@@ -1,29 +1,23 @@
 // Package jail owns what the operating system is told to forbid a sandbox worker:
-// resource limits, a seccomp filter and a Landlock ruleset, put in place by a shim
-// (this same binary, started with Arg) that then executes the worker exactly once.
-// It knows nothing of pools or protocols; package sandbox and main call it.
+// resource limits, a seccomp filter and a Landlock ruleset, put in place by package
+// shim (in a process of this same binary) which then executes the worker exactly
+// once. It knows nothing of pools or protocols; package sandbox and main call it.
 //
 // Both filters are needed: Landlock alone leaves UDP and netlink sockets open,
 // seccomp alone leaves files open.
 package jail
 
 import (
-	"encoding/json"
-	"fmt"
 	"os"
+
+	"github.com/pml-run/pml/internal/sandbox/jail/shim"
 )
-
-// Arg is the first argument with which the binary runs as the shim.
-const Arg = "__sandbox-exec"
-
-// failed is the shim's exit status when it could not execute the worker.
-const failed = 125
 
 // Layers says which protections the shim puts in place.
 type Layers struct {
-	Rlimits  bool `json:"rlimits"`
-	Seccomp  bool `json:"seccomp"`
-	Landlock bool `json:"landlock"`
+	Rlimits  bool
+	Seccomp  bool
+	Landlock bool
 }
 
 // Full is every layer.
@@ -43,46 +37,36 @@ func (l Layers) Without(off Layers) Layers {
 
 // Spec is one command to run in the jail.
 type Spec struct {
-	Binary string   `json:"binary"`
-	Args   []string `json:"args"`
-	Layers Layers   `json:"layers"`
-	Reads  Reads    `json:"reads"`
-	Data   uint64   `json:"data,omitempty"` // RLIMIT_DATA in bytes; 0 = unlimited
-	CPU    uint64   `json:"cpu,omitempty"`  // RLIMIT_CPU in seconds; 0 = unlimited
+	Binary string
+	Args   []string
+	Layers Layers
+	Reads  Reads
+	Data   uint64 // RLIMIT_DATA in bytes; 0 = unlimited
+	CPU    uint64 // RLIMIT_CPU in seconds; 0 = unlimited
 }
 
 // Reads is what a worker may read besides its own binary.
 type Reads struct {
-	Loader string   `json:"loader,omitempty"` // the dynamic loader; the kernel executes it
-	Files  []string `json:"files,omitempty"`
-	Dirs   []string `json:"dirs,omitempty"` // with all that is below them
+	Loader string // the dynamic loader; the kernel executes it
+	Files  []string
+	Dirs   []string // with all that is below them
 }
 
 // Command returns the command line that runs s through the shim self.
-func (s Spec) Command(self string) (string, []string, error) {
+func (s Spec) Command(self string) (string, []string) {
 	if !s.Layers.Any() {
-		return s.Binary, s.Args, nil
+		return s.Binary, s.Args
 	}
-	b, err := json.Marshal(s)
-	if err != nil {
-		return "", nil, fmt.Errorf("encode jail spec: %w", err)
-	}
-	return self, []string{Arg, string(b)}, nil
+	return self, s.job().Command()
 }
 
 // MaybeExec turns this process into the shim if it was started as one, and then
-// never returns. Call it before anything else in main and in TestMain.
+// never returns. Call it before anything else in main and in TestMain. Where the
+// system has a /proc, the shim has taken over long before main.
 func MaybeExec() {
-	if len(os.Args) != 3 || os.Args[1] != Arg {
-		return
+	if len(os.Args) > 1 && os.Args[1] == shim.Arg {
+		shim.Run(os.Args[1:])
 	}
-	var s Spec
-	err := json.Unmarshal([]byte(os.Args[2]), &s)
-	if err == nil {
-		err = s.exec()
-	}
-	_, _ = os.Stderr.WriteString(Arg + ": " + err.Error() + "\n")
-	os.Exit(failed) //nolint:forbidigo // the shim is a program of its own
 }
 
 // Support says which layers this system offers, and why not the others.

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/pml-run/pml/internal/sandbox/jail/shim"
 )
 
 func TestMain(m *testing.M) {
@@ -28,9 +30,9 @@ func TestLayers(t *testing.T) {
 // TestNoLayers runs without the shim.
 func TestNoLayers(t *testing.T) {
 	t.Parallel()
-	name, args, err := Spec{Binary: "/bin/deno", Args: []string{"run"}}.Command("/bin/pml")
-	if err != nil || name != "/bin/deno" || !slices.Equal(args, []string{"run"}) {
-		t.Errorf("%s %v, %v", name, args, err)
+	name, args := Spec{Binary: "/bin/deno", Args: []string{"run"}}.Command("/bin/pml")
+	if name != "/bin/deno" || !slices.Equal(args, []string{"run"}) {
+		t.Errorf("%s %v", name, args)
 	}
 }
 
@@ -41,13 +43,14 @@ func TestShimFails(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, argument := range map[string]string{"no such binary": `{"binary":"/no/such/file"}`, "not JSON": "x"} {
+	_, missing := Spec{Binary: "/no/such/file", Layers: Full()}.Command(self)
+	for name, args := range map[string][]string{"no such binary": missing, "no job": {shim.Arg, "x"}, "cut short": missing[:5]} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			cmd := exec.CommandContext(t.Context(), self, Arg, argument)
+			cmd := exec.CommandContext(t.Context(), self, args...)
 			_, err := cmd.Output()
 			exit, ok := errors.AsType[*exec.ExitError](err)
-			if !ok || exit.ExitCode() != failed || !strings.HasPrefix(string(exit.Stderr), Arg+": ") {
+			if !ok || exit.ExitCode() != shim.Failed || !strings.HasPrefix(string(exit.Stderr), shim.Arg+": ") {
 				t.Errorf("%v", err)
 			}
 		})

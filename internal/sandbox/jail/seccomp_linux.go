@@ -2,23 +2,29 @@ package jail
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/pml-run/pml/internal/sandbox/jail/shim"
 )
 
 // The filter is an allow list. A call that is not on it fails with ENOSYS, for
 // which libc and Rust's library have fall-backs; a few fail with an error that
 // becomes a clear one in JavaScript; a foreign calling convention kills.
 
-type instr = unix.SockFilter
+type instr = shim.Instr
 
 // syscallRule is what happens to one system call: instructions that end in a return.
 type syscallRule struct {
 	number uint32
 	body   []instr
+}
+
+// stretch is what happens to the system calls from first up to the next stretch.
+type stretch struct {
+	first uint32
+	body  []instr
 }
 
 // The requests that a runtime makes of its standard streams and that x/sys/unix
@@ -48,9 +54,9 @@ func jump(test uint16, k uint32, yes, no uint8) instr {
 	return instr{Code: unix.BPF_JMP | test | unix.BPF_K, K: k, Jt: yes, Jf: no}
 }
 
-// filter builds the program for a worker with this process id (exec keeps it).
-func filter(pid int, binary uint32) []instr {
-	rules := restricted(uint32(pid), binary) //nolint:gosec // process ids are positive
+// filter builds the program for a worker that is executed by the descriptor binary.
+func filter(binary uint32) []instr {
+	rules := restricted(shim.SelfPID, binary)
 	for _, n := range allowed {
 		rules = append(rules, syscallRule{uint32(n), []instr{allow()}}) //nolint:gosec // syscall numbers are small
 	}
@@ -61,11 +67,47 @@ func filter(pid int, binary uint32) []instr {
 	if hasX32 {
 		prog = append(prog, jump(unix.BPF_JGE, 0x40000000, 0, 1), kill)
 	}
-	for _, r := range rules {
-		prog = append(prog, jump(unix.BPF_JEQ, r.number, 0, uint8(len(r.body)))) //nolint:gosec // a handful
-		prog = append(prog, r.body...)
+	return append(prog, search(stretches(rules))...)
+}
+
+// stretches covers every number by the sorted rules and ENOSYS between them.
+func stretches(rules []syscallRule) []stretch {
+	refuse := []instr{fail(unix.ENOSYS)}
+	out := []stretch{{0, refuse}}
+	add := func(s stretch) {
+		last := &out[len(out)-1]
+		switch {
+		case last.first == s.first:
+			last.body = s.body
+		case !slices.Equal(last.body, s.body):
+			out = append(out, s)
+		}
 	}
-	return append(prog, fail(unix.ENOSYS))
+	for i, r := range rules {
+		add(stretch{r.number, r.body})
+		if i+1 == len(rules) || rules[i+1].number != r.number+1 {
+			add(stretch{r.number + 1, refuse})
+		}
+	}
+	return out
+}
+
+// search finds the stretch of a number by halving, which is a tenth of the steps of a
+// list. The kernel takes every one of its numbers through the filter when the filter
+// is installed, once per worker.
+func search(s []stretch) []instr {
+	if len(s) == 1 {
+		return s[0].body
+	}
+	half := len(s) / 2
+	below, above := search(s[:half]), search(s[half:])
+	var prog []instr
+	if len(below) < 256 {
+		prog = []instr{jump(unix.BPF_JGE, s[half].first, uint8(len(below)), 0)} //nolint:gosec // checked
+	} else { // too far for a conditional jump
+		prog = []instr{jump(unix.BPF_JGE, s[half].first, 0, 1), {Code: unix.BPF_JMP | unix.BPF_JA, K: uint32(len(below))}} //nolint:gosec // a few hundred
+	}
+	return slices.Concat(prog, below, above)
 }
 
 // restricted lists the calls that are allowed with some arguments only.
@@ -93,14 +135,4 @@ func restricted(pid, binary uint32) []syscallRule {
 			eq(unix.TIOCGWINSZ, 1, 0), fail(unix.ENOTTY), allow(),
 		}},
 	}
-}
-
-// installFilter puts the filter on the calling thread; no_new_privs must be set.
-func installFilter(prog []instr) error {
-	f := unix.SockFprog{Len: uint16(len(prog)), Filter: &prog[0]}                                              //nolint:gosec // a few hundred
-	_, _, e := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&f))) //nolint:gosec // raw syscall
-	if e != 0 {
-		return fmt.Errorf("seccomp: %w", e)
-	}
-	return nil
 }

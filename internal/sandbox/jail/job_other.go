@@ -4,10 +4,11 @@ package jail
 
 import (
 	"context"
-	"errors"
+
+	"github.com/pml-run/pml/internal/sandbox/jail/shim"
 )
 
-func (s Spec) exec() error { return errors.New("the jail needs Linux") }
+func (s Spec) job() shim.Job { return shim.Job{Binary: s.Binary, Args: s.Args} }
 
 // Detect asks the kernel which layers it has: none outside Linux.
 func Detect() Support {
