@@ -75,7 +75,11 @@ async function warmUp(): Promise<void> {
   current = null;
 }
 
-await warmUp();
-lockDown(console);
-sendHello();
-await serve(handle, () => current !== null);
+async function main(): Promise<void> {
+  await warmUp();
+  lockDown(console);
+  sendHello();
+  await serve(handle, () => current !== null);
+}
+
+void main();

@@ -2,7 +2,8 @@
 // internal/sandbox/wire/frame.go and sandbox-runtime/protocol.ts.
 //
 //	frame   = u32le length of payload, u8 kind, payload
-//	Hello   H  both ways, first  u32le version
+//	Boot    B  gateway → worker  JavaScript: the runtime, read by boot.ts
+//	Hello   H  both ways         u32le version
 //	Start   P  gateway → worker  JSON Program
 //	Answer  A  gateway → worker  u32le call id, u8 ok (1 or 0), JSON value or CallFailure
 //	Call    C  worker → gateway  u32le call id, JSON CallMessage
@@ -12,13 +13,14 @@
 //	Done    D  worker → gateway  JSON value: the result; final
 //	Fail    E  worker → gateway  JSON Failure; final
 //
-// The gateway sends Hello and later Start; the worker answers Hello when it is
+// The gateway sends Boot, Hello and later Start; the worker answers Hello when it is
 // warm. After its final frame a worker is silent and the gateway kills it.
 
 import { $Uint8Array, copyWithin, encode, encodeInto, read, readSync, setBytes, subarray, writeSync } from "./primordials.ts";
 
 export const Version = 1;
 
+export const Boot = 0x42; // only boot.ts reads one
 export const Hello = 0x48;
 export const Start = 0x50;
 export const Answer = 0x41;

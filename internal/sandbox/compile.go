@@ -3,6 +3,7 @@ package sandbox
 import (
 	"container/list"
 	"crypto/sha256"
+	"encoding/base64"
 	"fmt"
 	"io/fs"
 	"net/url"
@@ -139,6 +140,17 @@ func (c *compiler) keep(key [sha256.Size]byte, u unit) {
 
 // bundleRuntime makes one script of the worker's runtime.
 func bundleRuntime() (string, error) {
+	text, err := bundle("main.ts")
+	return text + "//# sourceURL=pml:runtime", err
+}
+
+// bundleBoot makes the URL of the module that a worker starts with.
+func bundleBoot() (string, error) {
+	text, err := bundle("boot.ts")
+	return "data:application/javascript;base64," + base64.StdEncoding.EncodeToString([]byte(text)), err
+}
+
+func bundle(entry string) (string, error) {
 	load := api.Plugin{Name: "embedded", Setup: func(b api.PluginBuild) {
 		b.OnResolve(api.OnResolveOptions{Filter: ".*"}, func(a api.OnResolveArgs) (api.OnResolveResult, error) {
 			return api.OnResolveResult{Path: path.Base(a.Path), Namespace: "embedded"}, nil
@@ -150,7 +162,8 @@ func bundleRuntime() (string, error) {
 		})
 	}}
 	r := api.Build(api.BuildOptions{
-		EntryPoints: []string{"main.ts"}, Bundle: true, Format: api.FormatESModule, Target: api.ESNext,
+		EntryPoints: []string{entry}, Bundle: true, Format: api.FormatIIFE, Target: api.ESNext,
+		Banner:           map[string]string{"js": `"use strict";`},
 		MinifyWhitespace: true, MinifySyntax: true, MinifyIdentifiers: true, Charset: api.CharsetUTF8,
 		LogLevel: api.LogLevelSilent, Plugins: []api.Plugin{load},
 	})

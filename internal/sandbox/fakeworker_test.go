@@ -36,7 +36,7 @@ func maybeFakeWorker() {
 			_ = w.Write(f.Kind, wire.EncodeHello(f.Version), nil)
 			_, _ = os.Stdout.WriteString(out.String())
 			out.Reset()
-			_, _ = io.ReadFull(os.Stdin, make([]byte, 10)) // the gateway's Hello and the begin of Start
+			_, _ = io.ReadFull(os.Stdin, make([]byte, 15)) // the gateway's Boot and Hello, and the begin of Start
 		} else {
 			_ = w.Write(f.Kind, []byte(f.Head), []byte(f.Text))
 		}
@@ -67,7 +67,7 @@ func runFake(t *testing.T, prog Program, script ...frameText) (Outcome, error) {
 	}
 	pool := sharedPool(t)
 	var reaped sync.WaitGroup
-	w, err := startWorker(&reaped, self, []string{fakeWorkerArg, string(text)})
+	w, err := startWorker(&reaped, nil, self, []string{fakeWorkerArg, string(text)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +169,7 @@ func TestWorkerVersion(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var reaped sync.WaitGroup
-			_, err := startWorker(&reaped, self, []string{fakeWorkerArg, tt.script})
+			_, err := startWorker(&reaped, nil, self, []string{fakeWorkerArg, tt.script})
 			reaped.Wait()
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("error %v, want %q in it", err, tt.want)

@@ -2,7 +2,6 @@ package sandbox
 
 import (
 	"context"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -23,7 +22,8 @@ type Pool struct {
 	log      *slog.Logger
 	metrics  *metrics
 	compiler *compiler
-	entry    string // the runtime as a data: URL
+	entry    string // the module that workers start with, a data: URL
+	runtime  []byte // what it evaluates
 
 	ctx    context.Context // from Start to Stop
 	cancel context.CancelCauseFunc
@@ -91,7 +91,10 @@ func (p *Pool) Start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.entry = "data:application/javascript;base64," + base64.StdEncoding.EncodeToString([]byte(text))
+	if p.entry, err = bundleBoot(); err != nil {
+		return err
+	}
+	p.runtime = []byte(text)
 	p.compiler.compile("return null", "", "__t", "__s0") // the first use of esbuild takes some milliseconds
 	p.ctx, p.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	// One place for each worker that can be asked for, so that asking never waits.
@@ -350,7 +353,7 @@ func (p *Pool) shrink() {
 func (p *Pool) start(pl plan) (*worker, error) {
 	name, args := pl.spec(p.opts, p.entry).Command(p.opts.Self)
 	p.started.Add(1)
-	w, err := startWorker(&p.wg, name, args)
+	w, err := startWorker(&p.wg, p.runtime, name, args)
 	if err != nil {
 		return nil, err
 	}

@@ -47,7 +47,7 @@ type worker struct {
 // startWorker starts a process and waits for its Hello. The calling goroutine must
 // be locked to a thread that outlives the worker. reaped is done when the process
 // has been reaped.
-func startWorker(reaped *sync.WaitGroup, name string, args []string) (*worker, error) {
+func startWorker(reaped *sync.WaitGroup, runtime []byte, name string, args []string) (*worker, error) {
 	began := time.Now()
 	w := &worker{done: make(chan struct{}), stderr: &head{limit: stderrLimit}}
 	childIn, in, err := os.Pipe()
@@ -69,7 +69,7 @@ func startWorker(reaped *sync.WaitGroup, name string, args []string) (*worker, e
 		return nil, errors.Join(fmt.Errorf("start %s: %w", name, err), in.Close(), out.Close())
 	}
 	reaped.Go(w.reap)
-	if err := w.hello(); err != nil {
+	if err := w.hello(runtime); err != nil {
 		w.kill()
 		<-w.done
 		return nil, err
@@ -84,10 +84,13 @@ func (w *worker) reap() {
 	close(w.done)
 }
 
-// hello exchanges versions. A worker that says Hello is warm.
-func (w *worker) hello() error {
+// hello sends the runtime and exchanges versions. A worker that says Hello is warm.
+func (w *worker) hello(runtime []byte) error {
 	w.writer = wire.NewWriter(w.in)
 	w.reader = wire.NewReader(w.out, wire.Limits{wire.Hello: 4})
+	if err := w.writer.Write(wire.Boot, nil, runtime); err != nil {
+		return w.startError(err)
+	}
 	if err := w.writer.Write(wire.Hello, wire.EncodeHello(wire.Version), nil); err != nil {
 		return w.startError(err)
 	}

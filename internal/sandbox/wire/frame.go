@@ -8,7 +8,8 @@ package wire
 // internal/sandbox/wire/frame.go and sandbox-runtime/protocol.ts.
 //
 //	frame   = u32le length of payload, u8 kind, payload
-//	Hello   H  both ways, first  u32le version
+//	Boot    B  gateway → worker  JavaScript: the runtime, read by boot.ts
+//	Hello   H  both ways         u32le version
 //	Start   P  gateway → worker  JSON Program
 //	Answer  A  gateway → worker  u32le call id, u8 ok (1 or 0), JSON value or CallFailure
 //	Call    C  worker → gateway  u32le call id, JSON CallMessage
@@ -18,7 +19,7 @@ package wire
 //	Done    D  worker → gateway  JSON value: the result; final
 //	Fail    E  worker → gateway  JSON Failure; final
 //
-// The gateway sends Hello and later Start; the worker answers Hello when it is
+// The gateway sends Boot, Hello and later Start; the worker answers Hello when it is
 // warm. After its final frame a worker is silent and the gateway kills it.
 
 import (
@@ -38,6 +39,7 @@ type Kind byte
 
 // The kinds of frames.
 const (
+	Boot   Kind = 'B'
 	Hello  Kind = 'H'
 	Start  Kind = 'P'
 	Answer Kind = 'A'

@@ -20,7 +20,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-var all = Limits{Hello: 4, Start: 1 << 20, Answer: 1 << 20, Call: 1 << 20, Log: 1 << 10, Report: 1 << 10, Trace: 1 << 20, Done: 1 << 20, Fail: 1 << 10}
+var all = Limits{Boot: 1 << 20, Hello: 4, Start: 1 << 20, Answer: 1 << 20, Call: 1 << 20, Log: 1 << 10, Report: 1 << 10, Trace: 1 << 20, Done: 1 << 20, Fail: 1 << 10}
 
 // frames decodes everything and writes one line for each frame and the error at the end.
 func frames(r io.Reader, l Limits) string {
@@ -207,7 +207,7 @@ func TestBothSidesAgree(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, kind := range map[string]Kind{
-		"Hello": Hello, "Start": Start, "Answer": Answer, "Call": Call, "Log": Log, "Report": Report, "Trace": Trace, "Done": Done, "Fail": Fail,
+		"Boot": Boot, "Hello": Hello, "Start": Start, "Answer": Answer, "Call": Call, "Log": Log, "Report": Report, "Trace": Trace, "Done": Done, "Fail": Fail,
 	} {
 		if want := fmt.Sprintf("export const %s = 0x%02x;", name, byte(kind)); !strings.Contains(string(b), want) {
 			t.Errorf("protocol.ts does not say %q", want)
