@@ -17,10 +17,12 @@ const module = "github.com/pml-run/pml"
 // listed here. Data flows down this list; only daemon joins the parts.
 var allowed = map[string][]string{
 	// words
-	"fault":     {},
-	"tool":      {"fault"},
-	"structure": {},
-	"trace":     {"fault", "tool", "structure"},
+	"fault":      {},
+	"tool":       {"fault"},
+	"structure":  {},
+	"analysis":   {"fault", "tool", "structure"},
+	"trace":      {"fault", "tool", "structure"},
+	"capability": {"fault", "tool", "structure"},
 
 	// means
 	"supervise":         {},
@@ -38,9 +40,10 @@ var allowed = map[string][]string{
 	// use
 	"execute": {"fault", "tool", "structure", "trace", "sandbox"},
 	"search":  {"fault", "tool"},
+	"learn":   {"fault", "tool", "structure", "capability", "trace"},
 
 	// memory
-	"store":           {"fault", "tool", "trace", "supervise", "store/pglite"},
+	"store":           {"fault", "tool", "structure", "capability", "trace", "supervise", "store/pglite"},
 	"store/pglite":    {"fault", "supervise"},
 	"store/storetest": {"store", "store/pglite"},
 

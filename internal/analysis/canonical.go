@@ -1,0 +1,286 @@
+package analysis
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strconv"
+	"strings"
+)
+
+// canonical writes a program in a form that does not depend on how it is laid out,
+// commented, typed or on what its locals are called.
+type canonical struct {
+	*lifter
+	out    strings.Builder
+	shape  bool // parameters by number instead of by value
+	locals map[*binding]int
+	params map[string]int
+}
+
+// hashes are the hash of the program and that of its shape.
+func (l *lifter) hashes() (exact, shape string) {
+	return l.hash(false), l.hash(true)
+}
+
+func (l *lifter) hash(shape bool) string {
+	c := &canonical{lifter: l, shape: shape, locals: map[*binding]int{}, params: map[string]int{}}
+	for _, s := range l.children(0) {
+		c.write(s)
+	}
+	return hashText(c.out.String())
+}
+
+// hashText is 128 bits of a text's hash in hexadecimal digits.
+func hashText(s string) string {
+	sum := sha256.Sum256([]byte(s))
+	return hex.EncodeToString(sum[:16])
+}
+
+func (c *canonical) atom(s string) {
+	c.out.WriteByte(' ')
+	c.out.WriteString(s)
+}
+
+// list writes (name …).
+func (c *canonical) list(name string, parts ...node) {
+	c.open(name)
+	for _, p := range parts {
+		c.write(p)
+	}
+	c.close()
+}
+
+func (c *canonical) open(name string) { c.atom("(" + name) }
+
+func (c *canonical) close() { c.out.WriteByte(')') }
+
+// write writes one node.
+func (c *canonical) write(n node) {
+	if n < 0 || c.limit.over() {
+		return
+	}
+	n = c.unwrap(n)
+	kind := c.kind(n)
+	if kind == "comment" || kind == "import_statement" || kind == "empty_statement" || isType(kind) {
+		return
+	}
+	if p := c.bySite[n]; p != nil && c.shape && p.literal != "" {
+		c.parameter(p.name)
+		return
+	}
+	if kind != "array" && kind != "object" {
+		if v, ok := c.literal(n); ok {
+			c.atom(encode(v))
+			return
+		}
+	}
+	if !c.name(n, kind) && !c.special(n, kind) {
+		c.phrase(n, kind)
+	}
+}
+
+// phrase writes a node of any other kind: its name, its parts and its keywords.
+func (c *canonical) phrase(n node, kind string) {
+	c.open(kind)
+	for p := range c.tokens(n) {
+		if c.at[p].named {
+			c.write(p)
+			continue
+		}
+		switch t := c.kind(p); t {
+		case ";", ",", "(", ")", "{", "}":
+		default:
+			c.atom(t)
+		}
+	}
+	c.close()
+}
+
+// ordinal numbers a key by its first occurrence.
+func ordinal[K comparable](seen map[K]int, key K) string {
+	i, ok := seen[key]
+	if !ok {
+		i = len(seen)
+		seen[key] = i
+	}
+	return strconv.Itoa(i)
+}
+
+func (c *canonical) parameter(name string) { c.atom("P" + ordinal(c.params, name)) }
+
+// name writes identifiers and references to tools.
+func (c *canonical) name(n node, kind string) bool {
+	switch kind {
+	case "identifier", "shorthand_property_identifier", "shorthand_property_identifier_pattern":
+		c.identifier(n, kind)
+	case "member_expression", "subscript_expression":
+		if object := c.field(n, "object"); c.shape && kind == "member_expression" && c.text(object) == argsName && c.scopes.refersTo(object) == nil {
+			c.parameter(c.text(c.field(n, "property")))
+			return true
+		}
+		r := c.reference(n)
+		if r.kind == noReference || r.dynamic {
+			return false
+		}
+		c.tool(r)
+	case "property_identifier", "statement_identifier", "private_property_identifier", "regex":
+		c.atom("." + c.text(n))
+	default:
+		return false
+	}
+	return true
+}
+
+func (c *canonical) tool(r reference) {
+	c.atom("T:" + strconv.Quote(r.server) + ":" + strconv.Quote(r.tool))
+}
+
+func (c *canonical) identifier(n node, kind string) {
+	b := c.scopes.binding(n)
+	if c.scopes.declared[n] == nil {
+		if r := c.reference(n); r.kind != noReference {
+			c.tool(r)
+			return
+		}
+	}
+	if kind == "shorthand_property_identifier_pattern" {
+		c.open("pair ." + c.text(n))
+		defer c.close()
+	}
+	name := c.text(n)
+	switch {
+	case b != nil:
+		c.atom("v" + ordinal(c.locals, b))
+	case c.shape && !globals[name] && name != argsName:
+		c.parameter(name)
+	default:
+		c.atom("$" + name)
+	}
+}
+
+// special writes what is the same in several forms.
+func (c *canonical) special(n node, kind string) bool {
+	switch kind {
+	case "template_string":
+		c.template(n)
+	case "object":
+		c.object(n)
+	case "lexical_declaration", "variable_declaration":
+		c.declaration(n, kind)
+	case "statement_block":
+		return c.block(n)
+	case "expression_statement":
+		c.list("do", c.children(n)...)
+	case "call_expression":
+		c.open("call")
+		if c.token(n, "?.") >= 0 {
+			c.atom("?.")
+		}
+		c.write(c.field(n, "function"))
+		c.write(c.field(n, "arguments"))
+		c.close()
+	case "else_clause", "required_parameter", "optional_parameter", "template_substitution", "computed_property_name":
+		for _, p := range c.children(n) {
+			c.write(p)
+		}
+	case "formal_parameters", "arguments":
+		c.list("args", c.children(n)...)
+	case "arrow_function":
+		c.arrow(n)
+	default:
+		return false
+	}
+	return true
+}
+
+func (c *canonical) template(n node) {
+	c.open("template")
+	at := c.at[n].start + 1
+	for p := range c.tokens(n) {
+		if c.kind(p) != "template_substitution" {
+			continue
+		}
+		c.atom(encode(strings.ReplaceAll(c.src[at:c.at[p].start], "\r\n", "\n")))
+		c.write(c.first(p))
+		at = c.at[p].end
+	}
+	c.atom(encode(strings.ReplaceAll(c.src[at:c.at[n].end-1], "\r\n", "\n")))
+	c.close()
+}
+
+func (c *canonical) object(n node) {
+	c.open("object")
+	for _, p := range c.children(n) {
+		switch c.kind(p) {
+		case "pair":
+			c.open("pair")
+			key := c.field(p, "key")
+			if name := c.propertyName(key); c.kind(key) == "computed_property_name" && name == "[]" {
+				c.write(c.first(key))
+			} else {
+				c.atom("." + name)
+			}
+			c.write(c.field(p, "value"))
+			c.close()
+		case "shorthand_property_identifier":
+			c.list("pair ."+c.text(p), p)
+		default:
+			c.write(p)
+		}
+	}
+	c.close()
+}
+
+// declaration writes each declared name by itself and leaves names of tools out.
+func (c *canonical) declaration(n node, kind string) {
+	for _, d := range c.children(n) {
+		if c.kind(d) != "variable_declarator" {
+			continue
+		}
+		name, value := c.field(d, "name"), c.field(d, "value")
+		if value >= 0 && kind == "lexical_declaration" && c.reference(value).kind != noReference {
+			continue
+		}
+		keyword := "const"
+		if b := c.scopes.binding(name); b != nil && len(b.definitions) > 1 {
+			keyword = "let"
+		}
+		if c.field(n, "kind") < 0 && kind == "lexical_declaration" {
+			keyword = "using"
+		}
+		c.list(keyword, name, value)
+	}
+}
+
+// block leaves the braces around one statement out, and the return of an arrow
+// function that does nothing else.
+func (c *canonical) block(n node) bool {
+	list := c.children(n)
+	if len(list) != 1 {
+		return false
+	}
+	only, parent := list[0], c.kind(c.parent(n))
+	switch {
+	case !isFunction(parent) && !strings.Contains(c.kind(only), "declaration"):
+		c.write(only)
+	case parent == "arrow_function" && c.kind(only) == "return_statement" && c.first(only) >= 0:
+		c.write(c.first(only))
+	default:
+		return false
+	}
+	return true
+}
+
+func (c *canonical) arrow(n node) {
+	c.open("arrow")
+	if c.token(n, "async") >= 0 {
+		c.atom("async")
+	}
+	if p := c.field(n, "parameter"); p >= 0 {
+		c.list("args", p)
+	} else {
+		c.write(c.field(n, "parameters"))
+	}
+	c.write(c.field(n, "body"))
+	c.close()
+}
