@@ -10,7 +10,9 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/pml-run/pml/internal/capability"
 	"github.com/pml-run/pml/internal/fault"
+	"github.com/pml-run/pml/internal/tool"
 	"github.com/pml-run/pml/internal/trace"
 )
 
@@ -18,6 +20,12 @@ import (
 type Tx struct {
 	tx    pgx.Tx
 	store *Store
+
+	// What follows is for learning: see learning.go.
+	stored   map[uuid.UUID]bool
+	evidence map[versionKey]*capability.Evidence
+	observed map[tool.ID]tool.Observed
+	lessons  map[uuid.UUID]capability.Lesson
 }
 
 // transaction runs f in a transaction under the store's deadline, once more when
@@ -39,76 +47,102 @@ func (s *Store) transaction(ctx context.Context, f func(context.Context, *Tx) er
 
 // FinishRun writes all that a run has left, in one transaction: its final state and
 // result, its trace, the journal, the tools' statistics and examples. learn, which
-// may be nil, runs in the same transaction after them. A run that was finished
-// before is left as it is, so that a caller who lost the answer may repeat it.
+// may be nil, runs in the same transaction, before anything is written; what it
+// gives to KeepLesson is written with the run. A run that was finished before is
+// left as it is, so that a caller who lost the answer may repeat it.
 func (s *Store) FinishRun(ctx context.Context, t trace.Trace, learn func(context.Context, *Tx) error) error {
 	return s.FinishRuns(ctx, []trace.Trace{t}, learn)
 }
 
 // FinishRuns is FinishRun for a run together with the runs that it has started: a
-// trace may name as parent one that is stored, or one beside it.
+// trace may name as parent one that is stored, or one before it.
 func (s *Store) FinishRuns(ctx context.Context, traces []trace.Trace, learn func(context.Context, *Tx) error) error {
-	writes := make([]pgx.Batch, len(traces))
-	for i, t := range traces {
-		if err := s.queueFinish(&writes[i], t); err != nil {
-			return err
+	for _, t := range traces {
+		if t.Run.Status.Open() {
+			return fault.New(fault.InvalidInput, "run %s is not finished: it is %s", t.Run.ID, t.Run.Status)
 		}
 	}
 	return s.transaction(ctx, func(ctx context.Context, tx *Tx) error {
-		done, err := tx.lockOpen(ctx, traces)
-		if err != nil {
+		if err := tx.open(ctx, traces, learn != nil); err != nil {
 			return err
 		}
-		for i, t := range traces {
-			if done[t.Run.ID] {
-				continue
-			}
-			if err := tx.tx.SendBatch(ctx, &writes[i]).Close(); err != nil {
-				return fmt.Errorf("store run %s: %w", t.Run.ID, err)
-			}
-		}
-		if len(done) == len(traces) || learn == nil {
+		if len(tx.stored) == len(traces) {
 			return nil
 		}
-		return learn(ctx, tx)
+		if learn != nil {
+			if err := learn(ctx, tx); err != nil {
+				return err
+			}
+		}
+		return tx.write(ctx, traces)
 	})
 }
 
-// lockOpen locks the runs' rows and says which of them have a trace already.
-func (t *Tx) lockOpen(ctx context.Context, traces []trace.Trace) (map[uuid.UUID]bool, error) {
-	ids := make([]uuid.UUID, len(traces))
-	for i := range traces {
-		ids[i] = traces[i].Run.ID
-	}
-	rows, err := t.tx.Query(ctx, `
-		select e.workflow_id, exists (select from capability_trace c where c.workspace_id = @ws and c.id = e.workflow_id)
-		from workflow_execution e where e.workspace_id = @ws and e.workflow_id = any(@ids)
-		order by e.workflow_id for update`, t.store.args(pgx.NamedArgs{"ids": ids}))
-	if err != nil {
-		return nil, err
-	}
-	var id uuid.UUID
-	var traced bool
-	found, done := 0, map[uuid.UUID]bool{}
-	_, err = pgx.ForEachRow(rows, []any{&id, &traced}, func() error {
-		found++
-		if traced {
-			done[id] = true
+// write writes what is not stored yet, all in one round trip.
+func (t *Tx) write(ctx context.Context, traces []trace.Trace) error {
+	var b pgx.Batch
+	for _, tr := range traces {
+		id := tr.Run.ID
+		if t.stored[id] {
+			continue
 		}
-		ids = slices.DeleteFunc(ids, func(want uuid.UUID) bool { return want == id })
-		return nil
-	})
-	if err == nil && len(ids) > 0 {
-		err = fault.New(fault.NotFound, "there is no run %s", ids[0])
+		lesson, learnt := t.lessons[id]
+		if learnt {
+			tr.Priority = lesson.Priority
+		}
+		if err := t.store.queueFinish(&b, tr); err != nil {
+			return err
+		}
+		if learnt {
+			if err := t.store.queueLesson(&b, tr, lesson); err != nil {
+				return fmt.Errorf("lesson of run %s: %w", id, err)
+			}
+		}
 	}
-	return done, err
+	if err := t.tx.SendBatch(ctx, &b).Close(); err != nil {
+		return fmt.Errorf("store run %s: %w", traces[0].Run.ID, err)
+	}
+	return nil
+}
+
+const lockRuns = `
+	select e.workflow_id, exists (select from capability_trace c where c.workspace_id = @ws and c.id = e.workflow_id)
+	from workflow_execution e where e.workspace_id = @ws and e.workflow_id = any(@ids)
+	order by e.workflow_id for update`
+
+// open locks the runs' rows and notes which of them have a trace already; for
+// learning it locks and reads all that the runs may change, in the same round trip.
+func (t *Tx) open(ctx context.Context, traces []trace.Trace, learning bool) error {
+	missing := make([]uuid.UUID, len(traces))
+	for i := range traces {
+		missing[i] = traces[i].Run.ID
+	}
+	t.stored, t.lessons = map[uuid.UUID]bool{}, map[uuid.UUID]capability.Lesson{}
+	var b pgx.Batch
+	b.Queue(lockRuns, t.store.args(pgx.NamedArgs{"ids": slices.Clone(missing)})).Query(func(rows pgx.Rows) error {
+		var id uuid.UUID
+		var traced bool
+		_, err := pgx.ForEachRow(rows, []any{&id, &traced}, func() error {
+			if traced {
+				t.stored[id] = true
+			}
+			missing = slices.DeleteFunc(missing, func(want uuid.UUID) bool { return want == id })
+			return nil
+		})
+		return err
+	})
+	if learning {
+		t.queueRead(&b, traces)
+	}
+	err := t.tx.SendBatch(ctx, &b).Close()
+	if err == nil && len(missing) > 0 {
+		err = fault.New(fault.NotFound, "there is no run %s", missing[0])
+	}
+	return err
 }
 
 // queueFinish queues the statements that write one finished run.
 func (s *Store) queueFinish(b *pgx.Batch, t trace.Trace) error {
-	if t.Run.Status.Open() {
-		return fault.New(fault.InvalidInput, "run %s is not finished: it is %s", t.Run.ID, t.Run.Status)
-	}
 	s.queueRun(b, t.Run)
 	if err := s.queueTrace(b, t); err != nil {
 		return fmt.Errorf("trace of run %s: %w", t.Run.ID, err)

@@ -1,0 +1,17 @@
+-- +goose Up
+-- Saved although some of its tools had failed.
+alter table workflow_pattern add column partial boolean not null default false;
+
+-- A program is found by its shape in whichever version it is. What its runs have
+-- taught is kept with each version that is not the head; the head's is in
+-- workflow_pattern. activated_at is null until the version was the head.
+alter table capability_version
+    add column hash_shape   text not null default '',
+    add column learning     jsonb,
+    add column activated_at timestamptz;
+create index capability_version_shape on capability_version (workspace_id, hash_shape);
+
+-- +goose Down
+drop index capability_version_shape;
+alter table capability_version drop column hash_shape, drop column learning, drop column activated_at;
+alter table workflow_pattern drop column partial;
