@@ -4,7 +4,7 @@
 
 import {
   $Error, $Map, $Promise, $Proxy, $TypeError, $WeakMap, apply, create, decode, defineProperty, mapDelete, mapGet, mapSet, parse, reflectGet, setPrototypeOf,
-  subarray, weakGet, weakSet,
+  stringify, subarray, weakGet, weakSet,
 } from "./primordials.ts";
 import { Call, type CallFailure, type ProgramLimits, send, u32 } from "./protocol.ts";
 import type { Frame, Recorder } from "./recorder.ts";
@@ -50,11 +50,10 @@ interface Reference {
   depth: number; // of capabilities around the code that holds the reference
 }
 
-interface Waiting {
-  resolve: (v: unknown) => void;
-  reject: (e: unknown) => void;
-  server: string;
-  tool: string;
+// Reply is what came back for a call: a value or a failure.
+interface Reply {
+  value: Any;
+  failure: CallFailure | null;
 }
 
 // Body is a loaded program or capability.
@@ -69,7 +68,7 @@ export interface Bridge {
 
 export function bridge(limits: ProgramLimits, recorder: () => Recorder, load: (name: string) => Body | null): Bridge {
   const references = new $WeakMap<object, Reference>();
-  const waiting = new $Map<number, Waiting>();
+  const waiting = new $Map<number, (r: Reply) => void>();
   let nextID = 1;
 
   const proxy = (r: Reference): Any => {
@@ -127,21 +126,26 @@ export function bridge(limits: ProgramLimits, recorder: () => Recorder, load: (n
     return reflectGet(target, key);
   };
 
-  const invoke = (r: Reference, args: unknown): Promise<unknown> => {
+  // An error that is made here after an await carries the frames of those who await
+  // this call, up to the line of the program: the engine keeps them for nothing.
+  const invoke = async (r: Reference, args: unknown): Promise<unknown> => {
     const name = r.capability ? `capability:${r.tool}` : `${r.server}:${r.tool}`;
     const node = r.node || `?${name}`;
     if (r.capability) {
-      recorder().call(r.frame, node, name);
-      return runCapability(r, args);
+      recorder().event(r.frame, node, name);
+      return await runCapability(r, args);
     }
-    return new $Promise((resolve, reject) => {
-      // First: only a call that is really sent has a record.
-      const text = argumentText(r, args);
-      const seq = recorder().call(r.frame, node, name);
-      const id = nextID++;
-      mapSet(waiting, id, { __proto__: null, resolve, reject, server: r.server, tool: r.tool } as Waiting);
-      send(Call, callText(r, node, seq, recorder().take(), text), id);
-    });
+    // First: only a call that is really sent is recorded.
+    const text = argumentText(r, args);
+    const rec = recorder();
+    const records = rec.take();
+    const recorded = rec.call(node);
+    const id = nextID++;
+    const sent = new $Promise<Reply>((resolve) => mapSet(waiting, id, resolve));
+    send(Call, `${(r.raw ? 1 : 0) | (recorded ? 2 : 0)} ${r.frame.n | 0} ${rec.last()}\n${stringify(r.server)}\n${stringify(r.tool)}\n${stringify(node)}\n${records}\n${text}`, id);
+    const reply = await sent;
+    if (reply.failure) throw new ToolError(r.server, r.tool, reply.failure, id);
+    return reply.value;
   };
   const argumentText = (r: Reference, args: unknown): string => {
     if (args === undefined || args === null) return "{}";
@@ -184,23 +188,18 @@ export function bridge(limits: ProgramLimits, recorder: () => Recorder, load: (n
     },
     answer(payload) {
       const id = u32(payload, 0);
-      const w: Waiting | undefined = mapGet(waiting, id);
-      if (!w) return;
+      const resolve: ((r: Reply) => void) | undefined = mapGet(waiting, id);
+      if (!resolve) return;
       mapDelete(waiting, id);
-      let value: Any;
+      let value: Any = null;
+      let failure: CallFailure | null = null;
       try {
         value = parse(decode(subarray(payload, 5)));
+        if (!payload[4]) failure = value;
       } catch {
-        const failure = { message: `${w.server}:${w.tool} answered with something that is not JSON`, code: "internal" };
-        return w.reject(new ToolError(w.server, w.tool, failure, 0));
+        failure = { message: "the tool answered with something that is not JSON", code: "internal" };
       }
-      if (payload[4]) w.resolve(value);
-      else w.reject(new ToolError(w.server, w.tool, value, id));
+      resolve({ __proto__: null, value, failure } as Reply);
     },
   };
-}
-
-function callText(r: Reference, node: string, seq: number, records: string, args: string): string {
-  const q = (s: string) => serialize(s, "");
-  return `{"server":${q(r.server)},"tool":${q(r.tool)},"raw":${r.raw},"node":${q(node)},"frame":${r.frame.n | 0},"seq":${seq},"records":${records},"args":${args}}`;
 }

@@ -75,7 +75,7 @@ function succeed(value: unknown, limit: number, rec: Recorder, out: Output, fail
 }
 
 function finish(rec: Recorder, out: Output, kind: number, text: string): void {
-  send(Trace, `{"records":${rec.take()}${rec.rest()},"logsDropped":${out.dropped()}}`);
+  send(Trace, `{"records":${rec.take() || "[]"}${rec.rest()},"logsDropped":${out.dropped()}}`);
   send(kind, text);
 }
 

@@ -6,7 +6,9 @@
 //	Hello   H  both ways         u32le version
 //	Start   P  gateway → worker  JSON Program
 //	Answer  A  gateway → worker  u32le call id, u8 ok (1 or 0), JSON value or CallFailure
-//	Call    C  worker → gateway  u32le call id, JSON CallMessage
+//	Call    C  worker → gateway  u32le call id, then lines: flags (1 raw, 2 recorded),
+//	                             frame and order; server, tool and node, each a JSON
+//	                             string; records as a JSON array, or nothing; JSON args
 //	Log     L  worker → gateway  UTF-8 text of one entry
 //	Report  G  worker → gateway  JSON Progress
 //	Trace   T  worker → gateway  JSON Trailer, once, right before the final frame
@@ -98,27 +100,54 @@ function write(frame: Uint8Array): void {
   for (let o = 0; o < frame.length;) o += writeSync(o === 0 ? frame : subarray(frame, o));
 }
 
-// send writes one frame before it returns: writes are ordered, they reach the
-// gateway even if the program never yields again, and a full pipe holds it back.
-// Done and Fail are final: whatever the program still does stays unsaid.
+let used = 0; // bytes of small that have not been written yet: calls
+let flushing = false;
+
+function flush(): void {
+  if (used === 0) return;
+  const frames = subarray(small, 0, used);
+  used = 0;
+  write(frames);
+}
+
+// soon flushes once the code that runs now has yielded. A burst of calls, as for
+// Promise.all, is one write: one system call and one wake-up instead of a hundred.
+async function soon(): Promise<void> {
+  flushing = true;
+  await undefined;
+  flushing = false;
+  flush();
+}
+
+// send writes one frame, and what waits before it. Frames stay in order, a full pipe
+// holds the program back, and all but calls are written before send returns: they
+// reach the gateway even if the program never yields again. Done and Fail are final:
+// whatever the program still does stays unsaid.
 export function send(kind: number, text: string, id = -1): void {
   if (closed) return;
   closed = kind === Done || kind === Fail;
   const start = id < 0 ? header : header + 4;
-  let frame = small;
-  let size: number;
-  if (text.length * 3 + start <= small.length) {
-    size = encodeInto(text, subarray(small, start));
-  } else {
-    const body = encode(text);
-    size = body.length;
-    frame = new $Uint8Array(start + size);
-    setBytes(frame, body, start);
+  const most = start + text.length * 3;
+  if (used + most > small.length) flush();
+  if (most <= small.length) {
+    const size = encodeInto(text, subarray(small, used + start));
+    head(small, used, kind, size + start - header, id);
+    used += start + size;
+    if (kind !== Call || sink) flush();
+    else if (!flushing) void soon();
+    return;
   }
-  putU32(frame, 0, size + start - header);
-  frame[4] = kind;
-  if (id >= 0) putU32(frame, header, id);
-  write(subarray(frame, 0, start + size));
+  const body = encode(text);
+  const frame = new $Uint8Array(start + body.length);
+  setBytes(frame, body, start);
+  head(frame, 0, kind, body.length + start - header, id);
+  write(frame);
+}
+
+function head(frame: Uint8Array, o: number, kind: number, size: number, id: number): void {
+  putU32(frame, o, size);
+  frame[o + 4] = kind;
+  if (id >= 0) putU32(frame, o + header, id);
 }
 
 export function sendHello(): void {

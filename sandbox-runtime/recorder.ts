@@ -29,10 +29,14 @@ interface Pending {
 export interface Recorder {
   marks: Any; // the object __t
   root: Frame;
-  // call notes a call of a tool or capability and returns the event's order.
-  call(frame: Frame, id: string, tool: string): number;
+  // call counts a call of a tool, whose record is the Call frame itself; false when
+  // there is no room for it any more. last is its order then.
+  call(id: string): boolean;
+  last(): number;
+  // event notes a call of a capability.
+  event(frame: Frame, id: string, tool: string): void;
   capability(parent: Frame, name: string): Frame;
-  // take returns the JSON array of the records since the last time.
+  // take returns the JSON array of the records since the last time, or nothing.
   take(): string;
   // rest returns the JSON members of what was left out, with leading commas.
   rest(): string;
@@ -51,16 +55,19 @@ export function recorder(limit: number, bind: (value: Any, frame: Frame, id: str
   const counts: Record<string, number> = create(null);
   const root: Frame = { n: 0 };
 
-  const note = (type: string, frame: number, id: string, more: string): number => {
-    const q = sequence++;
-    if (noted >= limit) {
-      truncated = true;
-      counts[id] = (counts[id] ?? 0) + 1;
-      return q;
+  const room = (id: string): boolean => {
+    if (noted < limit) {
+      noted++;
+      return true;
     }
-    noted++;
+    truncated = true;
+    counts[id] = (counts[id] ?? 0) + 1;
+    return false;
+  };
+  const note = (type: string, frame: number, id: string, more: string): void => {
+    const q = sequence++;
+    if (!room(id)) return;
     buffer += `${buffer ? "," : ""}{"t":"${type}","q":${q},"f":${frame}${id ? `,"id":${stringify(id)}` : ""}${more}}`;
-    return q;
   };
   const text = (key: string, value: unknown): string => value === undefined || value === null ? "" : `,"${key}":${stringify($String(value))}`;
   const int = (key: string, value: unknown): string => value ? `,"${key}":${(value as number) | 0}` : "";
@@ -150,10 +157,12 @@ export function recorder(limit: number, bind: (value: Any, frame: Frame, id: str
   return {
     marks,
     root,
-    call: (frame, id, tool) => note("call", frameOf(frame), id, text("tool", tool)),
+    call: (id) => (sequence++, room(id)),
+    last: () => sequence - 1,
+    event: (frame, id, tool) => note("call", frameOf(frame), id, text("tool", tool)),
     capability: (parent, name) => open(parent, null, name),
     take() {
-      const out = `[${buffer}]`;
+      const out = buffer && `[${buffer}]`;
       buffer = "";
       return out;
     },

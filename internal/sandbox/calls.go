@@ -36,7 +36,10 @@ func (s *session) call(ctx context.Context, payload []byte) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	c := Call{ID: id, Server: m.Server, Tool: m.Tool, Args: m.Args, Raw: m.Raw, NodeID: m.Node, Frame: m.Frame, Seq: m.Seq}
+	c := Call{
+		ID: id, Server: m.Server, Tool: m.Tool, Args: m.Args, Raw: m.Raw, NodeID: m.Node, Frame: m.Frame, Seq: m.Seq,
+		Root: s.tape.root[m.Frame], Capability: s.tape.owner[m.Frame], Occurrence: s.tape.occurrence(m.Frame, m.Node),
+	}
 	s.calls.Go(func() {
 		value, err := s.ask(ctx, c)
 		// Before the answer is written: a worker that waits in its own write reads

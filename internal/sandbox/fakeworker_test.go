@@ -81,7 +81,7 @@ func runFake(t *testing.T, prog Program, script ...frameText) (Outcome, error) {
 
 const (
 	id1  = "\x01\x00\x00\x00"
-	call = `{"server":"a","tool":"b","node":"?a:b","frame":0,"seq":0,"records":[{"t":"call","q":0,"f":0,"id":"?a:b","tool":"a:b"}],"args":{}}`
+	call = "2 0 0\n\"a\"\n\"b\"\n\"?a:b\"\n\n{}"
 )
 
 // TestForgedFrames shows what a worker that says anything can reach: nothing but
@@ -106,10 +106,11 @@ func TestForgedFrames(t *testing.T) {
 		"failure is not JSON":   {[]frameText{{Kind: wire.Fail, Text: "["}}, "failure: "},
 		"failure of no kind":    {[]frameText{{Kind: wire.Fail, Text: `{"kind":"x","name":"","message":""}`}}, "unknown kind of failure"},
 		"call without id":       {[]frameText{{Kind: wire.Call, Text: "x"}}, "without an id"},
-		"call, unknown field":   {[]frameText{{Kind: wire.Call, Head: id1, Text: `{"x":1}`}}, "unknown field"},
-		"call without a tool":   {[]frameText{{Kind: wire.Call, Head: id1, Text: `{"server":"a"}`}}, "without a server"},
-		"call without a record": {[]frameText{{Kind: wire.Call, Head: id1, Text: `{"server":"a","tool":"b","node":"?a:b","frame":0,"seq":0,"args":{}}`}}, "has no record"},
-		"call, other node":      {[]frameText{{Kind: wire.Call, Head: id1, Text: strings.Replace(call, `"node":"?a:b"`, `"node":"n1"`, 1)}}, "does not match its record"},
+		"call, not in lines":    {[]frameText{{Kind: wire.Call, Head: id1, Text: `{"x":1}`}}, "1 lines instead of 6"},
+		"call without a tool":   {[]frameText{{Kind: wire.Call, Head: id1, Text: strings.Replace(call, `"b"`, `""`, 1)}}, "no server or no tool"},
+		"call without a record": {[]frameText{{Kind: wire.Call, Head: id1, Text: strings.Replace(call, "2", "0", 1)}}, "has no record"},
+		"call, other frame":     {[]frameText{{Kind: wire.Call, Head: id1, Text: strings.Replace(call, "2 0", "2 7", 1)}}, "frame 7, which was not opened"},
+		"call twice":            {[]frameText{{Kind: wire.Call, Head: id1, Text: call}, {Kind: wire.Call, Head: id1, Text: call}}, "comes after"},
 		"call, unknown node":    {[]frameText{{Kind: wire.Call, Head: id1, Text: strings.ReplaceAll(call, `?a:b`, `n9`)}}, `"n9", which the program does not have`},
 		"record without a call": {records(`{"t":"call","q":0,"f":0,"id":"n1","tool":"a:b"}`), "a:b was called, but it was not"},
 		"unknown node":          {records(`{"t":"dec","q":0,"f":0,"id":"d9","o":"true"}`), `"d9", which the program does not have`},

@@ -100,6 +100,11 @@ type Call struct {
 	NodeID string          // "?server:tool" when no call site is known
 	Frame  int
 	Seq    int // order among the run's records
+	// Root is the frame that the calling code began in: 0 for the program itself, else
+	// that of Capability.
+	Root       int
+	Capability string
+	Occurrence int // one-based, of the node in the code that began in Root
 }
 
 // Host answers a running program. Both methods must return soon after ctx has

@@ -16,39 +16,44 @@ type tape struct {
 
 	records []Record
 	owner   map[int]string // open frames, and the capability whose code runs in each
+	root    map[int]int    // open frames, and the frame that their code began in
+	counts  map[place]int  // calls so far
 	seq     int            // of the last record
 	closed  bool
 }
 
 func newTape(p Program, limit int) *tape {
-	t := &tape{nodes: p.Nodes, capabilities: map[string]map[string]NodeKind{}, limit: limit, owner: map[int]string{0: ""}, seq: -1}
+	t := &tape{nodes: p.Nodes, capabilities: map[string]map[string]NodeKind{}, limit: limit, owner: map[int]string{0: ""}, root: map[int]int{0: 0}, counts: map[place]int{}, seq: -1}
 	for name := range p.Capabilities {
 		t.capabilities[name] = p.CapabilityNodes[name]
 	}
 	return t
 }
 
+// place is a node of the code that began in one frame.
+type place struct {
+	root int
+	node string
+}
+
+// occurrence counts the calls at a place, in the order in which the program makes them.
+func (t *tape) occurrence(frame int, node string) int {
+	p := place{t.root[frame], node}
+	t.counts[p]++
+	return t.counts[p]
+}
+
 // full reports whether the worker notes nothing more.
 func (t *tape) full() bool { return len(t.records) >= t.limit }
 
-// call adds what came with a call, whose own record is the last.
+// call adds what came with a call, and the call.
 func (t *tape) call(m wire.CallMessage) error {
-	for i, r := range m.Records {
-		own := i == len(m.Records)-1
-		if r.Type == wire.CallEvent && !own && !isCapability(r.Tool) {
-			return fmt.Errorf("a record says that %s was called, but it was not", r.Tool)
-		}
-		if err := t.add(r); err != nil {
-			return err
-		}
+	if err := t.addAll(m.Records); err != nil {
+		return err
 	}
 	name := m.Server + ":" + m.Tool
-	if n := len(m.Records); n > 0 && m.Records[n-1].Type == wire.CallEvent {
-		r := m.Records[n-1]
-		if r.Tool != name || r.ID != m.Node || r.Frame != m.Frame || r.Seq != m.Seq {
-			return fmt.Errorf("the call of %s does not match its record", name)
-		}
-		return nil
+	if m.Recorded {
+		return t.add(Record{Type: wire.CallEvent, Seq: m.Seq, Frame: m.Frame, ID: m.Node, Tool: name})
 	}
 	if !t.full() {
 		return fmt.Errorf("the call of %s has no record", name)
@@ -65,13 +70,8 @@ func (t *tape) end(m wire.Trailer) error {
 		return fmt.Errorf("the end of the run is told twice")
 	}
 	t.closed = true
-	for _, r := range m.Records {
-		if r.Type == wire.CallEvent && !isCapability(r.Tool) {
-			return fmt.Errorf("a record says that %s was called, but it was not", r.Tool)
-		}
-		if err := t.add(r); err != nil {
-			return err
-		}
+	if err := t.addAll(m.Records); err != nil {
+		return err
 	}
 	if m.Truncated && !t.full() {
 		return fmt.Errorf("records are missing below the limit of %d", t.limit)
@@ -79,6 +79,19 @@ func (t *tape) end(m wire.Trailer) error {
 	for id := range m.Counts {
 		if id != "" && !strings.HasPrefix(id, "?") && !t.known(id) {
 			return fmt.Errorf("a count names the node %q, which the program does not have", id)
+		}
+	}
+	return nil
+}
+
+// addAll adds what is not a call of a tool: such a call is a record by itself.
+func (t *tape) addAll(records []Record) error {
+	for _, r := range records {
+		if r.Type == wire.CallEvent && !isCapability(r.Tool) {
+			return fmt.Errorf("a record says that %s was called, but it was not", r.Tool)
+		}
+		if err := t.add(r); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -126,10 +139,10 @@ func (t *tape) open(r Record) error {
 		if _, ok := t.capabilities[r.Capability]; !ok {
 			return fmt.Errorf("a frame is of the capability %q, which the program does not have", r.Capability)
 		}
-		t.owner[r.Frame] = r.Capability
+		t.owner[r.Frame], t.root[r.Frame] = r.Capability, r.Frame
 		return nil
 	}
-	t.owner[r.Frame] = owner
+	t.owner[r.Frame], t.root[r.Frame] = owner, t.root[r.Parent]
 	if r.Type == wire.Iteration {
 		return t.node(owner, r.Type, r.ID)
 	}

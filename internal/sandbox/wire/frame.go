@@ -12,7 +12,9 @@ package wire
 //	Hello   H  both ways         u32le version
 //	Start   P  gateway → worker  JSON Program
 //	Answer  A  gateway → worker  u32le call id, u8 ok (1 or 0), JSON value or CallFailure
-//	Call    C  worker → gateway  u32le call id, JSON CallMessage
+//	Call    C  worker → gateway  u32le call id, then lines: flags (1 raw, 2 recorded),
+//	                             frame and order; server, tool and node, each a JSON
+//	                             string; records as a JSON array, or nothing; JSON args
 //	Log     L  worker → gateway  UTF-8 text of one entry
 //	Report  G  worker → gateway  JSON Progress
 //	Trace   T  worker → gateway  JSON Trailer, once, right before the final frame
@@ -28,6 +30,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"sync"
 )
 
@@ -121,39 +124,83 @@ func (r *Reader) Next() (Frame, error) {
 }
 
 // Writer encodes frames. Its methods may be called concurrently; a frame is never
-// interleaved with another.
+// interleaved with another. Frames that are ready at the same time share one write:
+// each write wakes the worker, which costs more than anything else here.
 type Writer struct {
-	mu sync.Mutex
-	w  io.Writer
+	w io.Writer
+
+	mu      sync.Mutex
+	quiet   sync.Cond // signalled when there is room in waiting, or nobody writes
+	writing bool
+	waiting []byte // frames for whoever is writing
+	spare   []byte
+	err     error // the first one: nothing is written after it
 }
 
 // NewWriter writes frames to w.
-func NewWriter(w io.Writer) *Writer { return &Writer{w: w} }
+func NewWriter(w io.Writer) *Writer {
+	out := &Writer{w: w}
+	out.quiet.L = &out.mu
+	return out
+}
 
-// copyLimit is the size up to which a frame is joined into one write: one wake-up
-// of the worker costs more than the copy.
+// copyLimit is the size up to which frames are joined into one write.
 const copyLimit = 64 << 10
 
-// Write sends one frame whose payload is head followed by body.
+// Write sends one frame whose payload is head followed by body. It may return before
+// the frame is written when others are being written; an error is then returned to
+// whoever comes next.
 func (w *Writer) Write(kind Kind, head, body []byte) error {
 	size := len(head) + len(body)
 	if int64(size) > int64(^uint32(0)) {
 		return &TooLargeError{Kind: kind, Size: int64(size), Limit: int64(^uint32(0))}
 	}
-	out := make([]byte, headerSize, headerSize+len(head)+min(len(body), copyLimit))
-	binary.LittleEndian.PutUint32(out, uint32(size)) //nolint:gosec // checked above
-	out[4] = byte(kind)
-	out = append(out, head...)
-
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(body) <= copyLimit {
-		_, err := w.w.Write(append(out, body...))
-		return err
+	large := len(body) > copyLimit
+	for w.err == nil && w.writing && (large || len(w.waiting) > copyLimit) {
+		w.quiet.Wait()
 	}
-	if _, err := w.w.Write(out); err != nil {
-		return err
+	if w.err != nil {
+		return w.err
 	}
-	_, err := w.w.Write(body)
-	return err
+	w.waiting = binary.LittleEndian.AppendUint32(w.waiting, uint32(size)) //nolint:gosec // checked above
+	w.waiting = append(append(w.waiting, byte(kind)), head...)
+	if !large {
+		w.waiting = append(w.waiting, body...)
+		if w.writing {
+			return nil
+		}
+	}
+	w.writing = true
+	if large {
+		w.flushLocked(body)
+	} else {
+		w.mu.Unlock()
+		runtime.Gosched() // what else is ready now joins
+		w.mu.Lock()
+	}
+	for len(w.waiting) > 0 && w.err == nil {
+		w.flushLocked(nil)
+	}
+	w.writing = false
+	w.quiet.Broadcast()
+	return w.err
+}
+
+// flushLocked writes what waits, and body after it. It unlocks meanwhile.
+func (w *Writer) flushLocked(body []byte) {
+	out := w.waiting
+	w.waiting = w.spare[:0]
+	w.mu.Unlock()
+	_, err := w.w.Write(out)
+	if err == nil && body != nil {
+		_, err = w.w.Write(body)
+	}
+	w.mu.Lock()
+	w.spare = out
+	if w.err == nil {
+		w.err = err
+	}
+	w.quiet.Broadcast()
 }

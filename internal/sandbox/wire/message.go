@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 )
 
 // Program is the payload of Start: everything that a worker needs for its one run.
@@ -35,16 +36,16 @@ type Seed struct {
 	Random uint32 `json:"random"`
 }
 
-// CallMessage is the payload of Call after the id.
+// CallMessage is the payload of Call after the id. It has lines instead of being
+// JSON, because a program may make many calls and a line takes no parsing.
 type CallMessage struct {
-	Server  string          `json:"server"`
-	Tool    string          `json:"tool"`
-	Raw     bool            `json:"raw,omitempty"`
-	Node    string          `json:"node"`
-	Frame   int             `json:"frame"`
-	Seq     int             `json:"seq"`
-	Records []Record        `json:"records,omitempty"` // since the last call
-	Args    json.RawMessage `json:"args"`
+	Server, Tool, Node string
+	Raw                bool
+	// Recorded says that this call is itself a record: a CallEvent in Frame.
+	Recorded   bool
+	Frame, Seq int
+	Records    []Record // since the last call
+	Args       json.RawMessage
 }
 
 // RecordType is what a Record tells.
@@ -153,19 +154,94 @@ func EncodeAnswer(id uint32, ok bool) []byte {
 	return append(h, 0)
 }
 
-// DecodeCall splits a Call's payload.
+// The flags of a Call.
+const (
+	flagRaw = 1 << iota
+	flagRecorded
+)
+
+// DecodeCall splits a Call's payload. Its Args are a part of the payload.
 func DecodeCall(p []byte) (uint32, CallMessage, error) {
-	var m CallMessage
 	if len(p) < 4 {
-		return 0, m, errors.New("call without an id")
+		return 0, CallMessage{}, errors.New("call without an id")
 	}
-	if err := Decode(p[4:], &m); err != nil {
+	m, err := decodeCall(p[4:])
+	if err != nil {
 		return 0, m, fmt.Errorf("call: %w", err)
 	}
-	if m.Server == "" || m.Tool == "" || m.Args == nil {
-		return 0, m, errors.New("call without a server, a tool or arguments")
-	}
 	return binary.LittleEndian.Uint32(p), m, nil
+}
+
+func decodeCall(p []byte) (m CallMessage, err error) {
+	var lines [5][]byte
+	for i := range lines {
+		end := bytes.IndexByte(p, '\n')
+		if end < 0 {
+			return m, fmt.Errorf("%d lines instead of %d", i+1, len(lines)+1)
+		}
+		lines[i], p = p[:end], p[end+1:]
+	}
+	var numbers [3]int
+	if err := decodeNumbers(lines[0], numbers[:]); err != nil {
+		return m, err
+	}
+	if numbers[0] > flagRaw|flagRecorded {
+		return m, fmt.Errorf("unknown flags %d", numbers[0])
+	}
+	m.Raw, m.Recorded = numbers[0]&flagRaw != 0, numbers[0]&flagRecorded != 0
+	m.Frame, m.Seq = numbers[1], numbers[2]
+	for i, into := range []*string{&m.Server, &m.Tool, &m.Node} {
+		if *into, err = decodeString(lines[1+i]); err != nil {
+			return m, err
+		}
+	}
+	if m.Server == "" || m.Tool == "" {
+		return m, errors.New("no server or no tool")
+	}
+	if len(lines[4]) > 0 {
+		if err := Decode(lines[4], &m.Records); err != nil {
+			return m, fmt.Errorf("records: %w", err)
+		}
+	}
+	if !json.Valid(p) {
+		return m, errors.New("the arguments are not JSON")
+	}
+	m.Args = p
+	return m, nil
+}
+
+// decodeNumbers reads numbers with one space between them.
+func decodeNumbers(p []byte, into []int) error {
+	for i := range into {
+		text, rest, more := bytes.Cut(p, []byte{' '})
+		n, err := strconv.ParseUint(string(text), 10, 32)
+		if err != nil || more != (i < len(into)-1) {
+			return fmt.Errorf("%q instead of %d numbers", p, len(into)-i)
+		}
+		into[i], p = int(n), rest //nolint:gosec // 32 bits
+	}
+	return nil
+}
+
+// decodeString reads a JSON string; one without an escape is what it says.
+func decodeString(p []byte) (string, error) {
+	if n := len(p); n >= 2 && p[0] == '"' && p[n-1] == '"' && plain(p[1:n-1]) {
+		return string(p[1 : n-1]), nil
+	}
+	var s string
+	if err := Decode(p, &s); err != nil {
+		return "", err
+	}
+	return s, nil
+}
+
+func plain(p []byte) bool {
+	for _, c := range p {
+		if c < ' ' || c == '"' || c == '\\' || c >= 0x80 {
+			return false
+		}
+	}
+	return true
 }
 
 // Decode reads one JSON message strictly: no unknown field, nothing after it.
