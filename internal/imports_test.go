@@ -38,7 +38,7 @@ var allowed = map[string][]string{
 	"upstream/upstreamtest": {},
 
 	// use
-	"execute": {"fault", "tool", "structure", "trace", "sandbox"},
+	"execute": {"fault", "tool", "structure", "capability", "trace", "analysis", "sandbox"},
 	"search":  {"fault", "tool"},
 	"learn":   {"fault", "tool", "structure", "capability", "trace"},
 
@@ -54,7 +54,7 @@ var allowed = map[string][]string{
 
 	// whole
 	"daemon": {"*"},
-	"cli":    {"fault", "trace", "execute", "config", "telemetry", "httpapi", "relay", "daemon"},
+	"cli":    {"fault", "analysis", "trace", "execute", "config", "telemetry", "httpapi", "relay", "daemon"},
 }
 
 // TestImportDirection reads the files itself instead of asking 'go list', so

@@ -2,10 +2,8 @@ package main
 
 import (
 	"bufio"
-	"context"
 	"encoding/json"
 	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -203,7 +201,7 @@ type gateway struct {
 }
 
 // serveHTTP starts pml serve --http for the test and returns its MCP address.
-func (f folder) serveHTTP(t testing.TB) string {
+func (f folder) serveHTTP(t *testing.T) string {
 	t.Helper()
 	g := f.start(t)
 	t.Cleanup(func() {
@@ -216,7 +214,7 @@ func (f folder) serveHTTP(t testing.TB) string {
 }
 
 // start starts pml serve --http and waits until it is healthy.
-func (f folder) start(t testing.TB) gateway {
+func (f folder) start(t *testing.T) gateway {
 	t.Helper()
 	address := freeAddress(t)
 	cmd := exec.Command(os.Args[0], "serve", "--http", address, "--config", f.config, "--log-level", "info")
@@ -247,7 +245,7 @@ func (f folder) start(t testing.TB) gateway {
 	return gateway{cmd: cmd, url: "http://" + address + "/mcp"}
 }
 
-func freeAddress(t testing.TB) string {
+func freeAddress(t *testing.T) string {
 	t.Helper()
 	var lc net.ListenConfig
 	l, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -256,23 +254,4 @@ func freeAddress(t testing.TB) string {
 	}
 	defer func() { _ = l.Close() }()
 	return l.Addr().String()
-}
-
-// get reads a URL as text.
-func get(ctx context.Context, t testing.TB, url string) (int, string) {
-	t.Helper()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = resp.Body.Close() }()
-	var b strings.Builder
-	if _, err := bufio.NewReader(resp.Body).WriteTo(&b); err != nil {
-		t.Fatal(err)
-	}
-	return resp.StatusCode, b.String()
 }

@@ -172,7 +172,9 @@ func TestLargeValuesAndManyCalls(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(f.files, "big.txt"), []byte(big), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	f.edit(t, func(c map[string]any) { c["sandbox"] = map[string]any{"limits": map[string]any{"calls": 6000, "memory_mb": 512}} })
+	f.edit(t, func(c map[string]any) {
+		c["sandbox"] = map[string]any{"limits": map[string]any{"calls": 6000, "memory_mb": 512}}
+	})
 	session := connect(t, f.serveHTTP(t))
 	for name, c := range map[string]struct{ code, want string }{
 		"20 MB from a tool": {

@@ -101,15 +101,6 @@ func (f folder) pml(ctx context.Context, tb testing.TB, args ...string) (string,
 	return string(out), err
 }
 
-func (f folder) write(tb testing.TB, name, content string) string {
-	tb.Helper()
-	path := filepath.Join(f.root, name)
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-		tb.Fatal(err)
-	}
-	return path
-}
-
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: filepath.Join("testdata", "script"),

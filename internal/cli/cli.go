@@ -50,6 +50,7 @@ type grammar struct {
 	Serve   serveCommand   `cmd:"" help:"Serve MCP on stdio, or over HTTP with --http."`
 	Run     runCommand     `cmd:"" help:"Run a TypeScript program over the configured servers."`
 	Find    discoverCmd    `cmd:"" name:"discover" help:"Find tools."`
+	Analyze analyzeCommand `cmd:"" help:"Show the structure of a TypeScript program without running it."`
 	Servers serversCommand `cmd:"" help:"Show the MCP servers and their states."`
 	Trace   traceCommand   `cmd:"" help:"Show what runs did."`
 	Doctor  doctorCommand  `cmd:"" help:"Show what is in force: Deno, sandbox level, database, servers."`

@@ -52,7 +52,7 @@ type dbImportCommand struct {
 
 // Run imports.
 func (c *dbImportCommand) Run(ctx context.Context, a *app) error {
-	var in io.ReadCloser = a.env.Stdin
+	in := a.env.Stdin
 	if c.File != "-" {
 		f, err := os.Open(c.File)
 		if err != nil {

@@ -128,7 +128,7 @@ func parseClient(c Client, path string, src []byte) (map[string]Server, []Proble
 	d := &decoder{src: src, at: map[string]int{}}
 	for i := range object.Members {
 		m := &object.Members[i]
-		name, _ := m.Name.Value.(hujson.Literal) //nolint:errcheck // a name is a literal
+		name, _ := m.Name.Value.(hujson.Literal)
 		where := join(c.key(), name.String())
 		before := len(d.problems)
 		var f foreign

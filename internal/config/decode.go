@@ -39,8 +39,8 @@ func syntax(src []byte) (hujson.Value, *Problem) {
 	}
 	p := &Problem{Message: strings.TrimPrefix(err.Error(), "hujson: ")}
 	if m := positionText.FindStringSubmatch(err.Error()); m != nil {
-		p.Line, _ = strconv.Atoi(m[1])   //nolint:errcheck // digits by the expression
-		p.Column, _ = strconv.Atoi(m[2]) //nolint:errcheck // digits by the expression
+		p.Line, _ = strconv.Atoi(m[1])
+		p.Column, _ = strconv.Atoi(m[2])
 		p.Message = m[3]
 	}
 	return hujson.Value{}, p

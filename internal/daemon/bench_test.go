@@ -131,6 +131,8 @@ func BenchmarkRunsPerSecond(b *testing.B) {
 // instant answers every call at once: what remains is our own work.
 type instant struct{}
 
+func (instant) Catalog() *tool.Catalog { return nil }
+
 func (instant) Resolve(_ context.Context, server, name string) (tool.Tool, error) {
 	yes := true
 	return tool.Tool{ID: tool.MakeID(server, name), Annotations: tool.Annotations{ReadOnly: &yes}}, nil
@@ -144,7 +146,7 @@ func (instant) Call(context.Context, tool.ID, json.RawMessage, func(float64, flo
 // of a reading tool, call after call in one program.
 func BenchmarkInnerCall(b *testing.B) {
 	g := newGateway(b)
-	e := execute.New(runStore{g.parts.store}, instant{}, g.parts.sandbox, execute.Config{Limits: sandbox.Limits{Calls: 2000}})
+	e := execute.New(memory{g.parts.store}, instant{}, g.parts.sandbox, execute.Config{Limits: sandbox.Limits{Calls: 2000}})
 	if err := e.Start(b.Context()); err != nil {
 		b.Fatal(err)
 	}

@@ -31,7 +31,7 @@ type servers interface {
 
 // readConfiguration finds and reads the file. Without one there are no servers,
 // which doctor says. A first file that is wrong ends the start.
-func readConfiguration(_ context.Context, o Options) (*configuration, error) {
+func readConfiguration(ctx context.Context, o Options) (*configuration, error) {
 	home, _ := os.UserHomeDir() // without one, only the explicit file and the folder are looked at
 	path, err := config.Find(o.Config, o.Dir, home)
 	if err != nil {
@@ -50,7 +50,7 @@ func readConfiguration(_ context.Context, o Options) (*configuration, error) {
 	}
 	c.config = anchored(read, c.path)
 	for _, w := range read.Warnings {
-		c.logger.Warn("configuration", "file", c.path, "warning", w.String()) //nolint:sloglint,forbidigo // no context matters here
+		c.logger.WarnContext(ctx, "configuration", "file", c.path, "warning", w.String())
 	}
 	return c, nil
 }

@@ -17,7 +17,6 @@ import (
 	"github.com/pml-run/pml/internal/store"
 	"github.com/pml-run/pml/internal/store/pglite"
 	"github.com/pml-run/pml/internal/supervise"
-	"github.com/pml-run/pml/internal/trace"
 	"github.com/pml-run/pml/internal/upstream"
 )
 
@@ -155,7 +154,7 @@ func (p *parts) startSandbox(ctx context.Context, o Options, registry prometheus
 }
 
 func (p *parts) startEngine(ctx context.Context, o Options, _ prometheus.Registerer) error {
-	p.engine = execute.New(runStore{p.store}, p.upstream, p.sandbox, execute.Config{
+	p.engine = execute.New(memory{p.store}, p.upstream, p.sandbox, execute.Config{
 		Logger: o.Logger, Version: o.Version, Limits: p.config.limits(), Exclusive: o.DatabaseURL == "",
 	})
 	if err := p.engine.Start(ctx); err != nil {
@@ -184,14 +183,6 @@ func resultTTL(r config.Results) time.Duration {
 		return ttl
 	}
 	return -1
-}
-
-// runStore is the store as the engine sees it.
-type runStore struct{ *store.Store }
-
-// FinishRun commits a finished run.
-func (s runStore) FinishRun(ctx context.Context, t trace.Trace) error {
-	return s.Store.FinishRun(ctx, t, nil)
 }
 
 // milliseconds as a Duration; 0 stays the default.

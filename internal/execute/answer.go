@@ -1,7 +1,6 @@
 package execute
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -22,10 +21,11 @@ const (
 )
 
 // finalAnswer cuts a recorded run down to what a model should read.
-func finalAnswer(t trace.Trace, outcome sandbox.Outcome) *Answer {
+func finalAnswer(r *activeRun, t trace.Trace, outcome sandbox.Outcome, learnt Learnt) *Answer {
 	a := &Answer{
 		Status: StatusSuccess, WorkflowID: t.Run.ID.String(), Logs: outcome.Logs, LogsDropped: outcome.LogsDropped,
 		Error: t.Run.Error, Trace: summarize(t), ToolFailures: failures(t.Calls),
+		Capability: r.ready.used(learnt),
 	}
 	if t.Run.Error != nil {
 		a.Status = StatusFailed
@@ -67,6 +67,26 @@ func summarize(t trace.Trace) *Summary {
 		})
 	}
 	return s
+}
+
+// used describes the capability in an answer.
+func (p *prepared) used(learnt Learnt) *Used {
+	c := p.capability
+	if learnt.State != "" {
+		c.State = learnt.State
+	}
+	return &Used{ID: c.ID.String(), Name: c.Name, Version: c.Version, State: c.State, Created: p.created, Promoted: learnt.Promoted}
+}
+
+// failedTools are the distinct tools of failures.
+func failedTools(failures []ToolFailure) []string {
+	var out []string
+	for _, f := range failures {
+		if !slices.Contains(out, f.Tool) {
+			out = append(out, f.Tool)
+		}
+	}
+	return out
 }
 
 func failures(calls []trace.Call) []ToolFailure {
@@ -120,10 +140,4 @@ func Preview(s string, n int) string {
 
 func milliseconds(d time.Duration) float64 {
 	return float64(d.Microseconds()) / 1000
-}
-
-// isObject reports whether raw is a JSON object.
-func isObject(raw json.RawMessage) bool {
-	var o map[string]json.RawMessage
-	return json.Unmarshal(raw, &o) == nil && o != nil
 }

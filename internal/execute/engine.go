@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/pml-run/pml/internal/capability"
 	"github.com/pml-run/pml/internal/fault"
 	"github.com/pml-run/pml/internal/sandbox"
 	"github.com/pml-run/pml/internal/tool"
@@ -21,13 +22,23 @@ import (
 type Store interface {
 	BeginRun(ctx context.Context, run trace.Run) error
 	RecordCalls(ctx context.Context, run uuid.UUID, calls []trace.Call) error
-	FinishRun(ctx context.Context, t trace.Trace) error
+	// Finish stores finished runs, a run before those inside it, and learns from
+	// them, in one transaction. It tells what the first one has done.
+	Finish(ctx context.Context, finished []Finished) (Learnt, error)
 	ExtendLeases(ctx context.Context, owner string, until time.Time) error
 	InterruptLost(ctx context.Context, now time.Time) ([]uuid.UUID, error)
+
+	// UpsertCandidate stores a program that was analysed, or finds it.
+	UpsertCandidate(ctx context.Context, c capability.Capability) (stored capability.Capability, created bool, err error)
+	Capability(ctx context.Context, nameOrID string) (capability.Capability, error)
+	// CapabilityAt returns a capability at one of its versions; 0 is its head.
+	CapabilityAt(ctx context.Context, nameOrID string, version int) (capability.Capability, error)
+	AddDependency(ctx context.Context, from, to uuid.UUID, kind capability.EdgeType) error
 }
 
 // Upstream reaches the tools.
 type Upstream interface {
+	Catalog() *tool.Catalog
 	Resolve(ctx context.Context, server, name string) (tool.Tool, error)
 	Call(ctx context.Context, id tool.ID, args json.RawMessage, onProgress func(done, total float64, message string)) (json.RawMessage, error)
 }
@@ -66,6 +77,7 @@ type Engine struct {
 	owner    string
 
 	validator *tool.Validator
+	planner   *planner
 
 	ctx  context.Context // the engine's own life, between Start and Stop
 	stop context.CancelCauseFunc
@@ -78,8 +90,11 @@ type Engine struct {
 
 // activeRun is a run in progress on this gateway.
 type activeRun struct {
-	run    trace.Run
-	gate   *gate
+	run          trace.Run
+	ready        *prepared
+	gate         *gate
+	allowPartial bool
+
 	cancel context.CancelCauseFunc
 	done   chan struct{}
 	answer *Answer // set before done is closed
@@ -108,11 +123,11 @@ func New(store Store, upstream Upstream, box Sandbox, config Config) *Engine {
 	}
 	config.Logger = config.Logger.With("system", "execute")
 	unusable := func(id tool.ID, err error) {
-		config.Logger.Warn("the tool's input schema cannot be used; its arguments are not checked", "tool", id, "error", err) //nolint:sloglint // a schema is nobody's request
+		config.Logger.Warn("the tool's input schema cannot be used; its arguments are not checked", "tool", id, "error", err)
 	}
 	return &Engine{
-		validator: tool.NewValidator(unusable),
-		store:     store, upstream: upstream, sandbox: box, config: config,
+		validator: tool.NewValidator(unusable), planner: newPlanner(store, upstream),
+		store: store, upstream: upstream, sandbox: box, config: config,
 		owner: config.NewID().String(), active: map[uuid.UUID]*activeRun{},
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/google/uuid"
 	"go.uber.org/goleak"
 
+	"github.com/pml-run/pml/internal/capability"
 	"github.com/pml-run/pml/internal/fault"
 	"github.com/pml-run/pml/internal/sandbox"
 	"github.com/pml-run/pml/internal/tool"
@@ -69,16 +70,35 @@ func (s *fakeStore) RecordCalls(_ context.Context, _ uuid.UUID, calls []trace.Ca
 	return nil
 }
 
-func (s *fakeStore) FinishRun(_ context.Context, t trace.Trace) error {
-	s.add("finish " + string(t.Run.Status))
+func (s *fakeStore) Finish(_ context.Context, finished []Finished) (Learnt, error) {
+	s.add("finish " + string(finished[0].Trace.Run.Status))
 	if s.finish != nil {
 		if err := s.finish(); err != nil {
-			return err
+			return Learnt{}, err
 		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.finished = append(s.finished, t)
+	for _, f := range finished {
+		s.finished = append(s.finished, f.Trace)
+	}
+	return Learnt{State: capability.Active, Saved: true}, nil
+}
+
+func (*fakeStore) UpsertCandidate(_ context.Context, c capability.Capability) (capability.Capability, bool, error) {
+	c.ID, c.Version = uuid.New(), 1
+	return c, true, nil
+}
+
+func (*fakeStore) Capability(_ context.Context, name string) (capability.Capability, error) {
+	return capability.Capability{}, fault.New(fault.UnknownCapability, "there is no capability %q", name)
+}
+
+func (s *fakeStore) CapabilityAt(ctx context.Context, name string, _ int) (capability.Capability, error) {
+	return s.Capability(ctx, name)
+}
+
+func (*fakeStore) AddDependency(context.Context, uuid.UUID, uuid.UUID, capability.EdgeType) error {
 	return nil
 }
 
@@ -93,13 +113,17 @@ type fakeUpstream struct {
 	call func(ctx context.Context, id tool.ID) (json.RawMessage, error)
 }
 
-func (*fakeUpstream) Resolve(_ context.Context, server, name string) (tool.Tool, error) {
+func (*fakeUpstream) Catalog() *tool.Catalog {
 	yes := true
 	schema := json.RawMessage(`{"type":"object","properties":{"path":{"type":"string"}}}`)
 	return tool.NewCatalog(map[string][]tool.Tool{"fs": {
 		{ID: "fs:read", InputSchema: schema, Annotations: tool.Annotations{ReadOnly: &yes}},
 		{ID: "fs:write", InputSchema: schema},
-	}}).Resolve(server, name)
+	}})
+}
+
+func (u *fakeUpstream) Resolve(_ context.Context, server, name string) (tool.Tool, error) {
+	return u.Catalog().Resolve(server, name)
 }
 
 func (u *fakeUpstream) Call(ctx context.Context, id tool.ID, _ json.RawMessage, _ func(float64, float64, string)) (json.RawMessage, error) {
@@ -148,7 +172,7 @@ func request(edit func(*Request)) Request {
 }
 
 func call(ctx context.Context, host sandbox.Host, name, args string) (json.RawMessage, error) {
-	return host.Call(ctx, sandbox.Call{Server: "fs", Tool: name, Args: json.RawMessage(args)})
+	return host.Call(ctx, sandbox.Call{Server: "fs", Tool: name, Args: json.RawMessage(args), NodeID: "?fs:" + name, Occurrence: 1})
 }
 
 func TestJournalIsWrittenBeforeASideEffectAndTraceBeforeTheAnswer(t *testing.T) {
@@ -171,9 +195,17 @@ func TestJournalIsWrittenBeforeASideEffectAndTraceBeforeTheAnswer(t *testing.T) 
 	if diff := cmp.Diff(want, b.events.all()); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]string{"?fs:read", "?fs:write", "?fs:write"}, a.Trace.ExecutedPath); diff != "" {
+	if diff := cmp.Diff([]string{"fs:read", "fs:write", "fs:write"}, called(a)); diff != "" {
 		t.Error(diff)
 	}
+}
+
+func called(a *Answer) []string {
+	var tools []string
+	for _, c := range a.Trace.ToolsCalled {
+		tools = append(tools, c.Tool)
+	}
+	return tools
 }
 
 func TestACallWhoseJournalEntryFailsIsNotMade(t *testing.T) {
@@ -302,21 +334,46 @@ func TestBadRequests(t *testing.T) {
 	b := setup(t, func(context.Context, sandbox.Host) (json.RawMessage, error) { return nil, nil })
 	minus := -1
 	for name, edit := range map[string]func(*Request){
-		"no intent":         func(r *Request) { r.Intent = "" },
-		"endless intent":    func(r *Request) { r.Intent = strings.Repeat("x", maxIntent+1) },
-		"no implementation": func(r *Request) { r.Implementation = nil },
-		"unknown type":      func(r *Request) { r.Implementation.Type = "perl" },
-		"no code":           func(r *Request) { r.Implementation.Code = "" },
-		"endless code":      func(r *Request) { r.Implementation.Code = strings.Repeat(" ", MaxCode+1) },
-		"args no object":    func(r *Request) { r.Args = json.RawMessage(`[1]`) },
-		"negative timeout":  func(r *Request) { r.Options.TimeoutMS = -1 },
-		"endless timeout":   func(r *Request) { r.Options.TimeoutMS = 1 << 30 },
-		"negative wait":     func(r *Request) { r.Options.WaitMS = &minus },
+		"no intent":          func(r *Request) { r.Intent = "" },
+		"endless intent":     func(r *Request) { r.Intent = strings.Repeat("x", maxIntent+1) },
+		"no implementation":  func(r *Request) { r.Implementation = nil },
+		"unknown type":       func(r *Request) { r.Implementation.Type = "perl" },
+		"unnamed capability": func(r *Request) { r.Implementation = &Implementation{Type: "capability"} },
+		"no code":            func(r *Request) { r.Implementation.Code = "" },
+		"endless code":       func(r *Request) { r.Implementation.Code = strings.Repeat(" ", MaxCode+1) },
+		"args no object":     func(r *Request) { r.Args = json.RawMessage(`[1]`) },
+		"negative timeout":   func(r *Request) { r.Options.TimeoutMS = -1 },
+		"endless timeout":    func(r *Request) { r.Options.TimeoutMS = 1 << 30 },
+		"negative wait":      func(r *Request) { r.Options.WaitMS = &minus },
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := b.engine.Execute(t.Context(), request(edit))
 			if a.Error == nil || a.Error.Code != fault.InvalidInput || a.WorkflowID != "" {
 				t.Errorf("got %+v", a)
+			}
+		})
+	}
+	if got := b.events.all(); len(got) != 0 {
+		t.Errorf("a refused request left %v", got)
+	}
+}
+
+func TestWhatCannotRunIsSaidBeforeAnythingHappens(t *testing.T) {
+	b := setup(t, func(context.Context, sandbox.Host) (json.RawMessage, error) { return nil, nil })
+	for name, c := range map[string]struct {
+		code, source string
+		want         fault.Code
+		line         int
+	}{
+		"syntax error":       {"const a = 1;\nconst b = ;", "const b = ;", fault.SyntaxError, 2},
+		"unknown tool":       {"if (args.never) {\n  await mcp.fs.raed({});\n}", "  await mcp.fs.raed({});", fault.UnknownTool, 2},
+		"unknown server":     {"await mcp.files.read({})", "await mcp.files.read({})", fault.UnknownTool, 1},
+		"unknown capability": {"await capabilities.tidy_up({})", "await capabilities.tidy_up({})", fault.UnknownCapability, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := b.engine.Execute(t.Context(), request(func(r *Request) { r.Implementation.Code = c.code }))
+			if a.Error == nil || a.Error.Code != c.want || a.Error.Line != c.line || a.Error.Source != c.source || a.WorkflowID != "" {
+				t.Errorf("got %+v", a.Error)
 			}
 		})
 	}

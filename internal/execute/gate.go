@@ -29,32 +29,37 @@ const (
 // have a side effect, the tool is called, its result unwrapped and recorded.
 type gate struct {
 	engine   *Engine
-	run      uuid.UUID
+	run      trace.Run
+	inner    map[string]inner
 	progress func(done, total float64, message string)
 
 	mu      sync.Mutex
-	calls   []trace.Call
-	pending []int // indices of calls whose end the journal does not have yet
-	counts  map[string]int
-	closed  bool
+	ledgers map[int]*ledger // by the frame that a program or capability began in
 }
 
 var _ sandbox.Host = (*gate)(nil)
 
-func newGate(e *Engine, run uuid.UUID, progress func(done, total float64, message string)) *gate {
-	return &gate{engine: e, run: run, progress: progress, counts: map[string]int{}}
+func newGate(e *Engine, run trace.Run, ready *prepared, progress func(done, total float64, message string)) *gate {
+	return &gate{
+		engine: e, run: run, inner: ready.inner, progress: progress,
+		ledgers: map[int]*ledger{0: newLedger(run.ID, 0)},
+	}
 }
 
 // Call carries one inner call out. Its error reaches the program as a ToolError.
 func (g *gate) Call(ctx context.Context, c sandbox.Call) (json.RawMessage, error) {
+	l, err := g.ledger(ctx, c)
+	if err != nil {
+		return nil, err
+	}
 	target, err := g.engine.upstream.Resolve(ctx, c.Server, c.Tool)
 	if err != nil {
-		return nil, g.refuse(c, err)
+		return nil, g.refuse(l, c, err)
 	}
 	if err := g.engine.validator.Validate(target, c.Args); err != nil {
-		return nil, g.refuse(c, err)
+		return nil, g.refuse(l, c, err)
 	}
-	i, err := g.open(ctx, c, target)
+	i, err := g.open(ctx, l, c, target)
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +67,7 @@ func (g *gate) Call(ctx context.Context, c sandbox.Call) (json.RawMessage, error
 	if err == nil {
 		raw, err = unwrap(target.ID, raw, c.Raw)
 	}
-	if err := g.end(ctx, i, raw, err); err != nil {
+	if err := g.end(ctx, l, i, raw, err); err != nil {
 		return nil, err
 	}
 	return raw, err
@@ -84,114 +89,92 @@ func unwrap(id tool.ID, raw json.RawMessage, untouched bool) (json.RawMessage, e
 	return v.JSON, err
 }
 
+// ledger finds the run that a call belongs to. The first call of a capability
+// makes the row of its run: a child of ours.
+func (g *gate) ledger(ctx context.Context, c sandbox.Call) (*ledger, error) {
+	g.mu.Lock()
+	l, ok := g.ledgers[c.Root]
+	if !ok {
+		l = newLedger(g.engine.config.NewID(), c.Root)
+		l.begin = sync.OnceValue(func() error { return g.engine.store.BeginRun(ctx, g.child(l.run, c.Capability)) })
+		g.ledgers[c.Root] = l
+	}
+	g.mu.Unlock()
+	if l.begin == nil {
+		return l, nil
+	}
+	return l, l.begin()
+}
+
+// child is the run of a capability inside ours.
+func (g *gate) child(id uuid.UUID, name string) trace.Run {
+	in := g.inner[name]
+	r := g.run
+	r.ID, r.Parent, r.Capability = id, g.run.ID, in.capability.ID
+	r.Intent, r.Args, r.Result = in.capability.Intent, nil, nil
+	r.Implementation = mustJSON(Implementation{Type: "capability", Name: name, Version: in.capability.Version})
+	r.StartedAt = g.engine.config.Now()
+	return r
+}
+
 // open notes the start of a call; what may have a side effect is in the journal
 // before it is sent, together with every end that the journal lacks.
-func (g *gate) open(ctx context.Context, c sandbox.Call, target tool.Tool) (int, error) {
-	i := g.add(c, target.ID, trace.CallStarted)
+func (g *gate) open(ctx context.Context, l *ledger, c sandbox.Call, target tool.Tool) (int, error) {
+	i := g.add(l, c, target.ID, trace.CallStarted)
 	if target.ReadOnly() {
 		return i, nil
 	}
-	g.mu.Lock()
-	batch := append(g.takePendingLocked(), g.calls[i])
-	g.mu.Unlock()
-	if err := g.engine.store.RecordCalls(ctx, g.run, batch); err != nil {
+	if err := g.engine.store.RecordCalls(ctx, l.run, l.opened(i)); err != nil {
 		f := fault.New(fault.StorageUnavailable, "%s was not called: its journal entry could not be written: %v", target.ID, err)
-		g.finish(i, nil, f)
-		return i, f
+		return i, errors.Join(f, g.end(ctx, l, i, nil, f))
 	}
 	return i, nil
 }
 
 // refuse records a call that never reached its tool.
-func (g *gate) refuse(c sandbox.Call, err error) error {
-	i := g.add(c, tool.MakeID(c.Server, c.Tool), trace.CallError)
-	g.finish(i, nil, err)
+func (g *gate) refuse(l *ledger, c sandbox.Call, err error) error {
+	i := g.add(l, c, tool.MakeID(c.Server, c.Tool), trace.CallError)
+	l.finish(i, func(call *trace.Call) { g.conclude(call, nil, err) })
 	return err
 }
 
-func (g *gate) add(c sandbox.Call, id tool.ID, status trace.CallStatus) int {
-	node := c.NodeID
-	if node == "" {
-		node = "?" + string(id)
-	}
+func (g *gate) add(l *ledger, c sandbox.Call, id tool.ID, status trace.CallStatus) int {
 	sum := sha256.Sum256(c.Args)
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.counts[node]++
-	g.calls = append(g.calls, trace.Call{
-		NodeID: node, Occurrence: g.counts[node], Seq: len(g.calls), Tool: id, Args: c.Args,
-		ArgsHash: hex.EncodeToString(sum[:16]), Status: status, StartedAt: g.engine.config.Now(),
-	})
-	return len(g.calls) - 1
+	return l.add(trace.Call{
+		NodeID: c.NodeID, Occurrence: c.Occurrence, Tool: id, Args: c.Args, ArgsHash: hex.EncodeToString(sum[:16]),
+		Status: status, StartedAt: g.engine.config.Now(),
+	}, c.Seq)
 }
 
 // end records the outcome of call i and writes the journal where it must not wait.
-func (g *gate) end(ctx context.Context, i int, result json.RawMessage, callErr error) error {
-	g.finish(i, result, callErr)
-	g.mu.Lock()
-	if len(g.pending) < journalPending && len(result) < journalLarge {
-		g.mu.Unlock()
+func (g *gate) end(ctx context.Context, l *ledger, i int, result json.RawMessage, callErr error) error {
+	write := l.finish(i, func(call *trace.Call) { g.conclude(call, result, callErr) })
+	if len(write) == 0 {
 		return nil
 	}
-	batch := g.takePendingLocked()
-	g.mu.Unlock()
 	// The outcome is kept also when the run is being cancelled at this moment.
-	if err := g.engine.store.RecordCalls(context.WithoutCancel(ctx), g.run, batch); err != nil {
-		return fault.New(fault.StorageUnavailable, "the result of %s could not be kept: %v", batch[len(batch)-1].Tool, err)
+	if err := g.engine.store.RecordCalls(context.WithoutCancel(ctx), l.run, write); err != nil {
+		return fault.New(fault.StorageUnavailable, "the result of %s could not be kept: %v", write[len(write)-1].Tool, err)
 	}
-	g.forget(batch)
+	l.forget(write)
 	return nil
 }
 
-func (g *gate) finish(i int, result json.RawMessage, err error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.closed {
-		return // the run was recorded without this call's end
-	}
-	c := &g.calls[i]
+func (g *gate) conclude(c *trace.Call, result json.RawMessage, err error) {
 	c.Duration = max(g.engine.config.Now().Sub(c.StartedAt), time.Microsecond)
-	c.Status, c.Result, c.Bytes, c.ContentType = trace.CallOK, result, int64(len(result)), "application/json"
 	if err != nil {
-		c.Status, c.Result, c.Bytes, c.ContentType, c.Error = trace.CallError, nil, 0, "", callFault(*c, err)
+		c.Status, c.Error = trace.CallError, callFault(*c, err)
+		return
 	}
-	g.pending = append(g.pending, i)
+	c.Status, c.Result, c.Bytes, c.ContentType = trace.CallOK, result, int64(len(result)), "application/json"
 }
 
-// forget drops large results that the journal now has; the trace refers to them.
-func (g *gate) forget(batch []trace.Call) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	for _, c := range batch {
-		if len(c.Result) >= journalLarge {
-			g.calls[c.Seq].Result = nil
-		}
-	}
-}
-
-func (g *gate) takePendingLocked() []trace.Call {
-	batch := make([]trace.Call, 0, len(g.pending)+1)
-	for _, i := range g.pending {
-		batch = append(batch, g.calls[i])
-	}
-	g.pending = g.pending[:0]
-	return batch
-}
-
-// snapshot copies the calls made so far.
+// snapshot copies the calls that the program itself has made so far.
 func (g *gate) snapshot() []trace.Call {
 	g.mu.Lock()
-	defer g.mu.Unlock()
-	return append([]trace.Call(nil), g.calls...)
-}
-
-// close ends the recording and returns all calls. One that is still open then
-// keeps the state CallStarted: its outcome is not known.
-func (g *gate) close() []trace.Call {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.closed = true
-	return g.calls
+	own := g.ledgers[0]
+	g.mu.Unlock()
+	return own.snapshot()
 }
 
 // callFault describes the failure of a call for the record.
@@ -201,7 +184,7 @@ func callFault(c trace.Call, err error) *fault.Error {
 		f.Tool, f.NodeID = string(c.Tool), c.NodeID
 		return f
 	}
-	f, ok := errors.AsType[*fault.Error](err)
+	f, ok := asFault(err)
 	if !ok {
 		f = fault.New(fault.ToolFailed, "%v", err)
 	}
@@ -209,3 +192,5 @@ func callFault(c trace.Call, err error) *fault.Error {
 	mine.Tool, mine.NodeID = string(c.Tool), c.NodeID
 	return &mine
 }
+
+func asFault(err error) (*fault.Error, bool) { return errors.AsType[*fault.Error](err) }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/pml-run/pml/internal/capability"
 	"github.com/pml-run/pml/internal/fault"
 	"github.com/pml-run/pml/internal/trace"
 )
@@ -45,14 +46,21 @@ type Client struct {
 
 // Implementation says how the intent is to be carried out.
 type Implementation struct {
-	Type string `json:"type"` // "code"
+	Type string `json:"type"` // "code" or "capability"
 	Code string `json:"code,omitempty"`
+	// Name and Version choose a capability; version 0 is its present one.
+	Name    string `json:"name,omitempty"`
+	Version int    `json:"version,omitempty"`
 }
 
 // Options of one request; a nil or zero field means the default.
 type Options struct {
 	TimeoutMS int  `json:"timeout_ms,omitempty"` // wall time of the run, default 60,000
 	WaitMS    *int `json:"wait_ms,omitempty"`    // how long to wait for the end before answering "running", default 50,000
+	// AllowPartial saves the program although some of its tools have failed.
+	AllowPartial bool `json:"allow_partial,omitempty"`
+	// Name is that of the capability which the program becomes.
+	Name string `json:"name,omitempty"`
 }
 
 func (o Options) timeout() time.Duration {
@@ -81,10 +89,12 @@ func (r *Request) validate() *fault.Error {
 	case impl == nil:
 		return fault.New(fault.InvalidInput, "implementation is missing").
 			WithHint(`pass implementation: {"type": "code", "code": "…"}`)
-	case impl.Type != "code":
+	case impl.Type != "code" && impl.Type != "capability":
 		return fault.New(fault.InvalidInput, "implementation.type is %q", impl.Type).
-			WithHint(`use "code"`)
-	case impl.Code == "":
+			WithHint(`use "code" or "capability"`)
+	case impl.Type == "capability" && impl.Name == "":
+		return fault.New(fault.InvalidInput, "implementation.name is missing").WithHint("name the capability to run")
+	case impl.Type == "code" && impl.Code == "":
 		return fault.New(fault.InvalidInput, "implementation.code is empty")
 	case len(impl.Code) > MaxCode:
 		return fault.New(fault.InvalidInput, "the code has %d bytes, more than %d", len(impl.Code), MaxCode).
@@ -131,8 +141,19 @@ type Answer struct {
 	LogsDropped   int           `json:"logs_dropped,omitempty"`
 	Error         *fault.Error  `json:"error,omitempty"`
 	ToolFailures  []ToolFailure `json:"tool_failures,omitempty"`
+	Capability    *Used         `json:"capability,omitempty"`
 	Trace         *Summary      `json:"trace,omitempty"`
 	Next          string        `json:"next,omitempty"` // what to do with a handle
+}
+
+// Used is the capability that a run was of.
+type Used struct {
+	ID       string           `json:"id"`
+	Name     string           `json:"name"`
+	Version  int              `json:"version"`
+	State    capability.State `json:"state"`
+	Created  bool             `json:"created"`  // by this request
+	Promoted bool             `json:"promoted"` // by this run
 }
 
 // The values of Answer.Status.

@@ -3,7 +3,6 @@ package execute
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"runtime/debug"
 	"time"
@@ -20,17 +19,21 @@ import (
 // request or of the program is inside the answer. While it waits, the end of ctx
 // cancels the run.
 func (e *Engine) Execute(ctx context.Context, req Request) *Answer {
-	if err := req.validate(); err != nil {
-		return refused(err)
-	}
 	if e.ctx == nil {
-		return refused(errNotRunning)
+		return e.refused(errNotRunning)
+	}
+	if err := req.validate(); err != nil {
+		return e.refused(err)
+	}
+	ready, err := e.planner.prepare(ctx, req)
+	if err != nil {
+		return e.refused(err)
 	}
 	runCtx, cancel := context.WithCancelCause(e.ctx)
-	r, err := e.begin(ctx, req, cancel)
+	r, err := e.begin(ctx, req, ready, cancel)
 	if err != nil {
 		cancel(err)
-		return refused(err)
+		return e.refused(err)
 	}
 	go e.carryOut(runCtx, r, req)
 	unlink := context.AfterFunc(ctx, func() { r.cancel(errCancelled) })
@@ -46,24 +49,20 @@ func (e *Engine) Execute(ctx context.Context, req Request) *Answer {
 }
 
 // refused answers a request that never became a run.
-func refused(err error) *Answer {
-	f, ok := errors.AsType[*fault.Error](err)
-	if !ok {
-		f = fault.New(fault.Internal, "%v", err)
-	}
-	return &Answer{Status: StatusFailed, Error: f}
+func (e *Engine) refused(err error) *Answer {
+	return &Answer{Status: StatusFailed, Error: e.fault(uuid.Nil, err)}
 }
 
 // begin stores the run's row: from here on it exists, whatever happens.
-func (e *Engine) begin(ctx context.Context, req Request, cancel context.CancelCauseFunc) (*activeRun, error) {
+func (e *Engine) begin(ctx context.Context, req Request, ready *prepared, cancel context.CancelCauseFunc) (*activeRun, error) {
 	now := e.config.Now()
 	run := trace.Run{
-		ID: e.config.NewID(), Intent: req.Intent, Args: req.Args, Owner: e.owner, Status: trace.Running,
+		ID: e.config.NewID(), Capability: ready.capability.ID, Intent: req.Intent, Args: ready.args, Owner: e.owner, Status: trace.Running,
 		GatewayVersion: e.config.Version, StartedAt: now, LeaseUntil: now.Add(leaseFor),
 		Implementation: mustJSON(req.Implementation), Options: mustJSON(req.Options), Client: mustJSON(req.Client),
 	}
-	r := &activeRun{run: run, cancel: cancel, done: make(chan struct{})}
-	r.gate = newGate(e, run.ID, req.Progress)
+	r := &activeRun{run: run, ready: ready, allowPartial: req.Options.AllowPartial, cancel: cancel, done: make(chan struct{})}
+	r.gate = newGate(e, run, ready, req.Progress)
 	if err := e.register(r); err != nil {
 		return nil, err
 	}
@@ -88,37 +87,34 @@ func (e *Engine) carryOut(ctx context.Context, r *activeRun, req Request) {
 		}
 	}()
 	outcome, err := e.sandbox.Run(ctx, e.program(r, req), r.gate)
-	t := e.conclude(r, outcome, err)
-	if err := e.commit(ctx, t); err != nil {
+	finished := e.conclude(r, outcome, err)
+	learnt, err := e.commit(ctx, finished)
+	if err != nil {
 		r.answer = &Answer{Status: StatusFailed, WorkflowID: r.run.ID.String(), Error: e.fault(r.run.ID, err)}
 		return
 	}
-	r.answer = finalAnswer(t, outcome)
+	r.answer = finalAnswer(r, finished[0].Trace, outcome, learnt)
+	if n := len(r.answer.ToolFailures); n > 0 && finished[0].Trace.Success && !learnt.Saved {
+		e.config.Logger.InfoContext(ctx, "capability not saved due to tool failures", "intent", req.Intent, "failed_tools", failedTools(r.answer.ToolFailures))
+	}
 }
 
-func (e *Engine) program(_ *activeRun, req Request) sandbox.Program {
+// program is what the sandbox is to run.
+func (e *Engine) program(r *activeRun, req Request) sandbox.Program {
 	limits := e.config.Limits
 	limits.Wall = req.Options.timeout()
-	return sandbox.Program{Source: req.Implementation.Code, Args: req.Args, Client: req.Client.Session, Limits: limits}
-}
-
-// conclude makes the trace of a run that has ended.
-func (e *Engine) conclude(r *activeRun, outcome sandbox.Outcome, err error) trace.Trace {
-	run := r.run
-	run.FinishedAt = e.config.Now()
-	run.Duration = run.FinishedAt.Sub(run.StartedAt)
-	run.Logs = outcome.Logs
-	if err != nil {
-		run.Error = e.fault(run.ID, err)
-		run.Status = statusOf(run.Error.Code)
-	} else {
-		run.Status, run.Result = trace.Succeeded, outcome.Result
+	p := sandbox.Program{
+		Source: r.ready.code.Text, Original: r.ready.program.Source, Recorder: r.ready.program.Recorder, Frame: r.ready.program.Frame,
+		Args: r.ready.args, Client: req.Client.Session, Limits: limits, Nodes: kinds(r.ready.code), Position: r.ready.code.Position,
 	}
-	calls := r.gate.close()
-	return trace.Trace{
-		Run: run, Calls: calls, ToolsUsed: toolsUsed(calls), ExecutedPath: callPath(calls), Decisions: []trace.Decision{},
-		Success: err == nil, SandboxLevel: outcome.Level,
+	if len(r.ready.inner) == 0 {
+		return p
 	}
+	p.Capabilities, p.CapabilityNodes = map[string]string{}, map[string]map[string]sandbox.NodeKind{}
+	for name, in := range r.ready.inner {
+		p.Capabilities[name], p.CapabilityNodes[name] = in.text, in.nodes
+	}
+	return p
 }
 
 func statusOf(code fault.Code) trace.Status {
@@ -139,24 +135,36 @@ const (
 	commitPause = 250 * time.Millisecond
 )
 
-// commit stores the trace. It goes on after the end of the run's context: what
-// was done must be recorded also when the client has left.
-func (e *Engine) commit(ctx context.Context, t trace.Trace) error {
+// commit stores the traces and what is learnt from them. It goes on after the end of
+// the run's context: what was done must be recorded also when the client has left.
+func (e *Engine) commit(ctx context.Context, finished []Finished) (Learnt, error) {
 	ctx = context.WithoutCancel(ctx)
 	var err error
 	for try := range commitTries {
-		if err = e.store.FinishRun(ctx, t); fault.CodeOf(err) != fault.StorageUnavailable {
-			return err
+		var learnt Learnt
+		if learnt, err = e.tryCommit(ctx, finished); fault.CodeOf(err) != fault.StorageUnavailable {
+			return learnt, err
 		}
-		e.config.Logger.WarnContext(ctx, "trace not stored yet", "workflow_id", t.Run.ID, "try", try+1, "error", err)
+		e.config.Logger.WarnContext(ctx, "trace not stored yet", "workflow_id", finished[0].Trace.Run.ID, "try", try+1, "error", err)
 		<-time.After(commitPause << min(try, 4))
 	}
-	return err
+	return Learnt{}, err
+}
+
+func (e *Engine) tryCommit(ctx context.Context, finished []Finished) (Learnt, error) {
+	for _, f := range finished {
+		if !f.begun {
+			if err := e.store.BeginRun(ctx, f.Trace.Run); err != nil {
+				return Learnt{}, err
+			}
+		}
+	}
+	return e.store.Finish(ctx, finished)
 }
 
 // fault turns any error of a run into one that a reader can use.
 func (e *Engine) fault(run uuid.UUID, err error) *fault.Error {
-	if f, ok := errors.AsType[*fault.Error](err); ok {
+	if f, ok := asFault(err); ok {
 		return f
 	}
 	return e.internal(run, err)
@@ -164,9 +172,13 @@ func (e *Engine) fault(run uuid.UUID, err error) *fault.Error {
 
 // internal hides an unexpected error behind the run's id, with which the log has it.
 func (e *Engine) internal(run uuid.UUID, err error) *fault.Error {
-	e.config.Logger.ErrorContext(e.ctx, "internal error", "workflow_id", run, "error", err)
+	id := run
+	if id == uuid.Nil {
+		id = e.config.NewID()
+	}
+	e.config.Logger.ErrorContext(e.ctx, "internal error", "id", id, "error", err)
 	f := fault.New(fault.Internal, "an internal error ended the run").WithHint("the gateway's log has the detail under this id")
-	f.ID = run.String()
+	f.ID = id.String()
 	return f
 }
 

@@ -76,8 +76,8 @@ func (s *session) serve(ctx context.Context, conn io.ReadWriteCloser, fromClient
 	defer func() { _ = conn.Close() }()
 	defer cancel()
 	wg.Go(func() { readLines(ctx, conn, fromGateway) })
-	if err := s.resume(conn, fromGateway); err != nil {
-		return false, nil //nolint:nilerr // the next connection tries again
+	if s.resume(conn, fromGateway) != nil {
+		return false, nil // the next connection tries again
 	}
 	for {
 		select {

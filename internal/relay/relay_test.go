@@ -3,6 +3,7 @@ package relay
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -115,7 +116,7 @@ func TestHandshakeInFlightIsSentOnce(t *testing.T) {
 }
 
 func TestEndsWhenNoGatewayCanBeReached(t *testing.T) {
-	want := fmt.Errorf("nobody there")
+	want := errors.New("nobody there")
 	err := Run(t.Context(), strings.NewReader(""), io.Discard,
 		func(context.Context) (io.ReadWriteCloser, error) { return nil, want }, slog.New(slog.DiscardHandler))
 	if err != want { //nolint:errorlint // the very error

@@ -17,28 +17,28 @@ type tape struct {
 	records []Record
 	owner   map[int]string // open frames, and the capability whose code runs in each
 	root    map[int]int    // open frames, and the frame that their code began in
-	counts  map[place]int  // calls so far
+	counts  map[site]int   // calls so far
 	seq     int            // of the last record
 	closed  bool
 }
 
 func newTape(p Program, limit int) *tape {
-	t := &tape{nodes: p.Nodes, capabilities: map[string]map[string]NodeKind{}, limit: limit, owner: map[int]string{0: ""}, root: map[int]int{0: 0}, counts: map[place]int{}, seq: -1}
+	t := &tape{nodes: p.Nodes, capabilities: map[string]map[string]NodeKind{}, limit: limit, owner: map[int]string{0: ""}, root: map[int]int{0: 0}, counts: map[site]int{}, seq: -1}
 	for name := range p.Capabilities {
 		t.capabilities[name] = p.CapabilityNodes[name]
 	}
 	return t
 }
 
-// place is a node of the code that began in one frame.
-type place struct {
+// site is a node of the code that began in one frame.
+type site struct {
 	root int
 	node string
 }
 
 // occurrence counts the calls at a place, in the order in which the program makes them.
 func (t *tape) occurrence(frame int, node string) int {
-	p := place{t.root[frame], node}
+	p := site{t.root[frame], node}
 	t.counts[p]++
 	return t.counts[p]
 }

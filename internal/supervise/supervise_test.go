@@ -137,7 +137,7 @@ func gone(t *testing.T, alive *os.File) {
 	if err := alive.SetReadDeadline(time.Now().Add(30 * time.Second)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := alive.Read(make([]byte, 1)); err != io.EOF { //nolint:errorlint // exactly EOF
+	if _, err := alive.Read(make([]byte, 1)); err != io.EOF {
 		t.Fatalf("something is alive: %v", err)
 	}
 }

@@ -87,7 +87,7 @@ func contentBlocks(fields map[string]json.RawMessage) ([]json.RawMessage, error)
 // callError builds the error of a result with isError from its text blocks.
 func callError(id ID, fields map[string]json.RawMessage) error {
 	e := &CallError{Server: id.Server(), Tool: id.Name(), Code: string(fault.ToolFailed), Content: fields["content"]}
-	blocks, _ := contentBlocks(fields) //nolint:errcheck // unreadable content still is an error of the tool
+	blocks, _ := contentBlocks(fields)
 	var texts []string
 	for _, b := range blocks {
 		if f := decodeBlock(b); f.Type == "text" && strings.TrimSpace(f.Text) != "" {

@@ -53,8 +53,8 @@ type Inner struct {
 	NodeID string
 	// Caller is the index of the Inner that called it, or -1 for the program itself.
 	Caller int
-	// Seq is the order of the record that opened it.
-	Seq int
+	// Seq is the order of the record that opened it, Root the frame that it opened.
+	Seq, Root int
 	// Records are its own, without those of the capabilities that it called; its root
 	// is frame 0.
 	Records []Record
@@ -96,7 +96,7 @@ func Split(records []Record) (own []Record, inner []Inner) {
 		at := len(inner)
 		owner[r.Frame], root[at] = at+1, r.Frame
 		inner = append(inner, Inner{
-			Name: r.Capability, NodeID: called[callKey{r.Parent, capabilityPrefix + r.Capability}], Caller: from, Seq: r.Seq,
+			Name: r.Capability, NodeID: called[callKey{r.Parent, capabilityPrefix + r.Capability}], Caller: from, Seq: r.Seq, Root: r.Frame,
 		})
 	}
 	return own, inner

@@ -42,7 +42,7 @@ func withCapture(ctx context.Context, c *capture) context.Context {
 }
 
 func captureFrom(ctx context.Context) *capture {
-	c, _ := ctx.Value(captureKey{}).(*capture) //nolint:errcheck // absent is nil
+	c, _ := ctx.Value(captureKey{}).(*capture)
 	return c
 }
 

@@ -68,7 +68,7 @@ func (t *rawTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")) //nolint:errcheck // no type is no known type
+	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	switch {
 	case id != "" && refusedAlone(resp.StatusCode):
 		return t.refuse(resp, id), nil
@@ -115,7 +115,7 @@ func refusedAlone(status int) bool {
 // refuse turns an HTTP error into a JSON-RPC error for the call; an error that
 // already is one passes.
 func (t *rawTransport) refuse(resp *http.Response, id string) *http.Response {
-	body, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) //nolint:errcheck // the status says enough
+	body, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
 	_ = resp.Body.Close()
 	t.calls.claim(id)
 	var m wireMessage

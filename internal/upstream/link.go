@@ -196,7 +196,7 @@ func (l *link) sessionOptions(heard *atomic.Bool) sessionOptions {
 func (l *link) skipped(text string) {
 	l.m.metrics.noise.WithLabelValues(l.name).Inc()
 	if l.noise.Add(1) <= 3 {
-		l.log.Warn("skipped a line that is no JSON-RPC", "line", text) //nolint:sloglint // the reader of a pipe has no request's context
+		l.log.Warn("skipped a line that is no JSON-RPC", "line", text)
 	}
 }
 

@@ -1,0 +1,63 @@
+package daemon
+
+import (
+	"context"
+
+	"github.com/pml-run/pml/internal/capability"
+	"github.com/pml-run/pml/internal/execute"
+	"github.com/pml-run/pml/internal/fault"
+	"github.com/pml-run/pml/internal/learn"
+	"github.com/pml-run/pml/internal/store"
+	"github.com/pml-run/pml/internal/trace"
+)
+
+// memory is the store as the engine sees it: what it is given to keep, it learns
+// from in the same transaction.
+type memory struct{ *store.Store }
+
+// Finish stores finished runs and what they teach.
+func (m memory) Finish(ctx context.Context, finished []execute.Finished) (execute.Learnt, error) {
+	traces := make([]trace.Trace, len(finished))
+	studies := make([]*learn.Study, len(finished))
+	for i, f := range finished {
+		traces[i] = f.Trace
+		studies[i] = learn.Prepare(f.Trace, f.Capability, learn.Options{AllowPartial: f.AllowPartial})
+	}
+	var first learn.Result
+	err := m.Store.FinishRuns(ctx, traces, func(ctx context.Context, tx *store.Tx) error {
+		for i, study := range studies {
+			result, err := study.Apply(ctx, tx)
+			if err != nil {
+				return err
+			}
+			if i == 0 {
+				first = result
+			}
+		}
+		return nil
+	})
+	return execute.Learnt{
+		State: first.After, Saved: first.Save, Activated: first.Activated,
+		Promoted: first.After == capability.Promoted && first.Before != capability.Promoted,
+	}, err
+}
+
+// CapabilityAt returns a capability at one of its versions; 0 is its head.
+func (m memory) CapabilityAt(ctx context.Context, nameOrID string, version int) (capability.Capability, error) {
+	c, err := m.Store.Capability(ctx, nameOrID)
+	if err != nil || version == 0 || version == c.Version {
+		return c, err
+	}
+	versions, err := m.Store.CapabilityVersions(ctx, nameOrID)
+	if err != nil {
+		return c, err
+	}
+	for _, v := range versions {
+		if v.Number == version {
+			c.Version, c.HashExact, c.HashShape = v.Number, v.HashExact, v.HashShape
+			c.Source, c.Parameters, c.Structure = v.Source, v.Parameters, v.Structure
+			return c, nil
+		}
+	}
+	return c, fault.New(fault.NotFound, "capability %q has no version %d", c.Name, version).WithHint("its versions are 1 to %d", len(versions))
+}
