@@ -12,54 +12,68 @@ type Any = any;
 const maxDepth = 1000;
 const plainName = /^[A-Za-z_$][A-Za-z0-9_$]*$/;
 
+// Problem says what is wrong and where, from the value that was checked on. The place
+// is put together on the way out, so that values without a problem cost no text.
+interface Problem {
+  at: string;
+  is: string;
+}
+
 // serialize returns the JSON of value; undefined becomes null. name is what the
 // value is called in errors.
 export function serialize(value: unknown, name: string): string {
-  const problem = check(value, name, [], 0);
-  if (problem) throw new NotJSON(problem);
+  const problem = check(value, [], 0);
+  if (problem) throw new NotJSON(`${name}${problem.at} is ${problem.is}`);
   return stringify(value) ?? "null";
 }
 
-function check(value: Any, path: string, above: unknown[], depth: number): string {
-  switch (typeof value) {
-    case "bigint":
-      return `${path} is a BigInt (${value}n)`;
-    case "function":
-      return `${path} is a function`;
-    case "symbol":
-      return `${path} is a symbol`;
-    case "object":
-      return value === null ? "" : checkObject(value, path, above, depth);
-  }
-  return "";
+const here = (is: string): Problem => ({ at: "", is });
+
+function inside(at: string, problem: Problem): Problem {
+  problem.at = at + problem.at;
+  return problem;
 }
 
-function checkObject(value: Any, path: string, above: unknown[], depth: number): string {
-  if (depth >= maxDepth) return `${path} is nested more than ${maxDepth} levels deep`;
+function check(value: Any, above: unknown[], depth: number): Problem | null {
+  switch (typeof value) {
+    case "bigint":
+      return here(`a BigInt (${value}n)`);
+    case "function":
+      return here("a function");
+    case "symbol":
+      return here("a symbol");
+    case "object":
+      return value === null ? null : checkObject(value, above, depth);
+  }
+  return null;
+}
+
+function checkObject(value: Any, above: unknown[], depth: number): Problem | null {
+  if (depth >= maxDepth) return here(`nested more than ${maxDepth} levels deep`);
   for (let i = 0; i < depth; i++) {
-    if (above[i] === value) return `${path} is a cycle: it contains itself`;
+    if (above[i] === value) return here("a cycle: it contains itself");
   }
   above[depth] = value;
   if (isArray(value)) {
     for (let i = 0; i < value.length; i++) {
-      const problem = check(value[i], `${path}[${i}]`, above, depth + 1);
-      if (problem) return problem;
+      const problem = check(value[i], above, depth + 1);
+      if (problem) return inside(`[${i}]`, problem);
     }
-    return "";
+    return null;
   }
-  if (typeof value.toJSON === "function") return ""; // a Date, a URL: says itself what it is in JSON
+  if (typeof value.toJSON === "function") return null; // a Date, a URL: says itself what it is in JSON
   const proto = getPrototypeOf(value);
   if (proto !== null && proto !== $ObjectPrototype) {
     const kind = proto.constructor?.name;
-    return `${path} is an instance of ${typeof kind === "string" && kind ? kind : "a class"}`;
+    return here(`an instance of ${typeof kind === "string" && kind ? kind : "a class"}`);
   }
   const names = keys(value);
   for (let i = 0; i < names.length; i++) {
     const key = names[i];
-    const problem = check(value[key], matches(plainName, key) ? `${path}.${key}` : `${path}[${stringify(key)}]`, above, depth + 1);
-    if (problem) return problem;
+    const problem = check(value[key], above, depth + 1);
+    if (problem) return inside(matches(plainName, key) ? `.${key}` : `[${stringify(key)}]`, problem);
   }
-  return "";
+  return null;
 }
 
 // byteLength is the size of text in UTF-8.
