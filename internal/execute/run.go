@@ -106,6 +106,10 @@ func (e *Engine) program(r *activeRun, req Request) sandbox.Program {
 	p := sandbox.Program{
 		Source: r.ready.code.Text, Original: r.ready.program.Source, Recorder: r.ready.program.Recorder, Frame: r.ready.program.Frame,
 		Args: r.ready.args, Client: req.Client.Session, Limits: limits, Nodes: kinds(r.ready.code), Position: r.ready.code.Position,
+		Site: func(node string) (int, int, bool) {
+			at, ok := r.ready.program.Info[node]
+			return at.Line, at.Column, ok
+		},
 	}
 	if len(r.ready.inner) == 0 {
 		return p

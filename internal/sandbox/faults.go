@@ -91,6 +91,11 @@ func (s *session) toolFailed(f wire.Failure) error {
 		e.NodeID = call.node
 	}
 	s.locate(e, f)
+	if _, own := s.prog.Nodes[e.NodeID]; own && e.Line == 0 && s.prog.Site != nil {
+		if line, column, ok := s.prog.Site(e.NodeID); ok {
+			e.Line, e.Column, e.Source = line, column, sourceLine(s.prog.Original, line)
+		}
+	}
 	return e
 }
 

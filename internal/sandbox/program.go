@@ -31,6 +31,9 @@ type Program struct {
 	// Position maps a one-based line and UTF-16 column of Source to the user's own;
 	// nil is the identity.
 	Position func(line, column int) (int, int)
+	// Site is where the user's own text has a node, for a failed call that the stack
+	// does not lead to, such as one that is returned without await. It may be nil.
+	Site func(node string) (line, column int, ok bool)
 
 	Client string // for fairness between clients in the queue
 	Limits Limits

@@ -66,8 +66,8 @@ func TestCallCarriesItsPlace(t *testing.T) {
 	out, err := sharedPool(t).Run(t.Context(), Program{Source: "await mcp.fs.read({ a: 1 }); return await mcp.fs.read.raw({ b: 2 })"}, host)
 	wantResult(t, out, err, `{"b":2}`)
 	want := []Call{
-		{ID: 1, Server: "fs", Tool: "read", Args: json.RawMessage(`{"a":1}`), NodeID: "?fs:read", Seq: 0},
-		{ID: 2, Server: "fs", Tool: "read", Args: json.RawMessage(`{"b":2}`), Raw: true, NodeID: "?fs:read", Seq: 1},
+		{ID: 1, Server: "fs", Tool: "read", Args: json.RawMessage(`{"a":1}`), NodeID: "?fs:read", Seq: 0, Occurrence: 1},
+		{ID: 2, Server: "fs", Tool: "read", Args: json.RawMessage(`{"b":2}`), Raw: true, NodeID: "?fs:read", Seq: 1, Occurrence: 2},
 	}
 	if diff := cmp.Diff(want, host.calls); diff != "" {
 		t.Error(diff)

@@ -1,11 +1,16 @@
 package sandbox
 
 import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pml-run/pml/internal/fault"
+	"github.com/pml-run/pml/internal/tool"
 )
 
 // TestPositionsOfAnInstrumentedProgram follows an error through both maps to what
@@ -47,6 +52,43 @@ func TestPositionsOfAnInstrumentedProgram(t *testing.T) {
 	_, err = sharedPool(t).Run(t.Context(), prog, &fakeHost{})
 	if f := wantFault(t, err, fault.RuntimeError); f.Message != "TypeError: a is not a function" {
 		t.Errorf("message %q shows the mark", f.Message)
+	}
+}
+
+// TestToolErrorPlace finds the line of a call whose failure nobody catches.
+func TestToolErrorPlace(t *testing.T) {
+	t.Parallel()
+	host := &fakeHost{call: func(_ context.Context, c Call) (json.RawMessage, error) {
+		if c.Tool == "good" {
+			return c.Args, nil
+		}
+		return nil, &tool.CallError{Message: "no such file"}
+	}}
+	tests := map[string]struct{ source, want string }{
+		"top level":              {"const a = 1;\n  await mcp.x.y({})", "2:3 at program:2:3"},
+		"later":                  {"await mcp.x.good({});\nfor (const i of [1, 2]) {\n  await mcp.x.good({ i });\n  if (i > 1) await mcp.x.y({});\n}", "4:14 at program:4:14"},
+		"function":               {"async function f(n: number) {\n  return await mcp.x.y({ n });\n}\nawait f(1)", "2:10 at f (program:2:10)|at program:4:1"},
+		"function without await": {"const f = async () => {\n  return mcp.x.y({});\n};\nawait f()", "4:1 at program:4:1"},
+		"callback":               {"await Promise.all([1, 2].map(async (i) => {\n  await mcp.x.y({ i })\n}))", "2:3 at eval (program:2:3)|at program:1:1"},
+		"all":                    {"await Promise.all([\n  mcp.x.good({}),\n  mcp.x.y({}),\n])", "1:1 at program:1:1"},
+		"rethrown":               {"try {\n  await mcp.x.y({})\n} catch (e) {\n  throw e\n}", "2:3 at program:2:3"},
+		"then":                   {"await mcp.x.y({}).then((v) => v)", "1:1 at program:1:1"},
+		"returned":               {"const a = 1;\nreturn mcp.x.y({})", "0:0 "},
+		"returned, with a mark":  {"const a = 1;\nreturn __t.m(__s0, \"n1\", mcp).x.y({})", "2:8 "},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			prog := Program{Source: tt.source, Nodes: map[string]NodeKind{"n1": NodeTask}, Site: func(node string) (int, int, bool) { return 2, 8, node == "n1" }}
+			_, err := sharedPool(t).Run(t.Context(), prog, host)
+			f := wantFault(t, err, fault.ToolFailed)
+			if got := fmt.Sprintf("%d:%d %s", f.Line, f.Column, strings.ReplaceAll(f.Stack, "\n", "|")); got != tt.want {
+				t.Errorf("%s, want %s", got, tt.want)
+			}
+			if f.Line > 0 && f.Source != strings.Split(tt.source, "\n")[f.Line-1] {
+				t.Errorf("source %q is not line %d", f.Source, f.Line)
+			}
+		})
 	}
 }
 
