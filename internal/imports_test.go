@@ -49,12 +49,12 @@ var allowed = map[string][]string{
 
 	// faces
 	"mcpserver": {"fault", "execute", "search"},
-	"httpapi":   {"fault", "trace"},
+	"httpapi":   {"fault", "capability", "trace"},
 	"relay":     {},
 
 	// whole
 	"daemon": {"*"},
-	"cli":    {"fault", "analysis", "trace", "execute", "config", "telemetry", "httpapi", "relay", "daemon"},
+	"cli":    {"fault", "tool", "structure", "capability", "trace", "analysis", "execute", "config", "telemetry", "httpapi", "relay", "daemon"},
 }
 
 // TestImportDirection reads the files itself instead of asking 'go list', so

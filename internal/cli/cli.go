@@ -47,18 +47,19 @@ type grammar struct {
 	LogLevel string `help:"debug, info, warn or error." default:"warn" placeholder:"LEVEL"`
 	JSON     bool   `help:"Print JSON." name:"json"`
 
-	Serve   serveCommand   `cmd:"" help:"Serve MCP on stdio, or over HTTP with --http."`
-	Run     runCommand     `cmd:"" help:"Run a TypeScript program over the configured servers."`
-	Find    discoverCmd    `cmd:"" name:"discover" help:"Find tools."`
-	Analyze analyzeCommand `cmd:"" help:"Show the structure of a TypeScript program without running it."`
-	Servers serversCommand `cmd:"" help:"Show the MCP servers and their states."`
-	Trace   traceCommand   `cmd:"" help:"Show what runs did."`
-	Doctor  doctorCommand  `cmd:"" help:"Show what is in force: Deno, sandbox level, database, servers."`
-	Setup   setupCommand   `cmd:"" help:"Fetch Deno and the packages that PML runs in it."`
-	Import  importCommand  `cmd:"" help:"Take over the servers of another MCP client."`
-	Install installCommand `cmd:"" help:"Put PML into an MCP client's configuration."`
-	DB      dbCommand      `cmd:"" name:"db" help:"Export, import or move the database."`
-	Version versionCommand `cmd:"" help:"Print the version."`
+	Serve      serveCommand      `cmd:"" help:"Serve MCP on stdio, or over HTTP with --http."`
+	Run        runCommand        `cmd:"" help:"Run a TypeScript program over the configured servers."`
+	Find       discoverCmd       `cmd:"" name:"discover" help:"Find tools."`
+	Analyze    analyzeCommand    `cmd:"" help:"Show the structure of a TypeScript program without running it."`
+	Servers    serversCommand    `cmd:"" help:"Show the MCP servers and their states."`
+	Trace      traceCommand      `cmd:"" help:"Show what runs did."`
+	Capability capabilityCommand `cmd:"" help:"Show and change what was learnt."`
+	Doctor     doctorCommand     `cmd:"" help:"Show what is in force: Deno, sandbox level, database, servers."`
+	Setup      setupCommand      `cmd:"" help:"Fetch Deno and the packages that PML runs in it."`
+	Import     importCommand     `cmd:"" help:"Take over the servers of another MCP client."`
+	Install    installCommand    `cmd:"" help:"Put PML into an MCP client's configuration."`
+	DB         dbCommand         `cmd:"" name:"db" help:"Export, import or move the database."`
+	Version    versionCommand    `cmd:"" help:"Print the version."`
 }
 
 // app is what a command works with.

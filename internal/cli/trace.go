@@ -8,8 +8,11 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/pml-run/pml/internal/execute"
 	"github.com/pml-run/pml/internal/httpapi"
+	"github.com/pml-run/pml/internal/structure"
 	"github.com/pml-run/pml/internal/trace"
 )
 
@@ -64,11 +67,29 @@ func (c *traceShowCommand) Run(ctx context.Context, a *app) error {
 		if err != nil {
 			return err
 		}
-		return a.print(t, func(w io.Writer) { writeTrace(w, t) })
+		return a.print(t, func(w io.Writer) { writeTrace(w, t, structureOf(ctx, client, t)) })
 	})
 }
 
-func writeTrace(w io.Writer, t trace.Trace) {
+// structureOf finds the structure of the program that a run was of, as far as it is
+// still known.
+func structureOf(ctx context.Context, client *httpapi.Client, t trace.Trace) structure.Structure {
+	if t.Run.Capability == uuid.Nil {
+		return structure.Structure{}
+	}
+	d, err := client.Capability(ctx, t.Run.Capability.String())
+	if err != nil {
+		return structure.Structure{}
+	}
+	for _, v := range d.Versions {
+		if v.Number == t.CapabilityVersion {
+			return v.Structure
+		}
+	}
+	return d.Capability.Structure
+}
+
+func writeTrace(w io.Writer, t trace.Trace, s structure.Structure) {
 	r := t.Run
 	fmt.Fprintf(w, "%s  %s\n%s, %s, %d ms", r.ID, r.Intent, r.Status, shortTime(r.StartedAt, time.Now()), r.Duration.Milliseconds())
 	if t.SandboxLevel != "" {
@@ -78,9 +99,7 @@ func writeTrace(w io.Writer, t trace.Trace) {
 	if r.Error != nil {
 		report(w, r.Error)
 	}
-	if len(t.ExecutedPath) > 0 {
-		fmt.Fprintf(w, "path  %s\n", strings.Join(t.ExecutedPath, " → "))
-	}
+	writePath(w, t, s)
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, c := range t.Calls {
 		note := execute.Preview(string(c.Result), 60)

@@ -238,20 +238,29 @@ func (p *planner) innerCapability(ctx context.Context, name string) (inner, erro
 	return inner{capability: c, program: program, text: text, nodes: kinds(code)}, nil
 }
 
-// analyseSource reads a stored program. A delegation to a tool is the program that
-// calls it.
+// analyseSource reads a stored program.
 func (p *planner) analyseSource(ctx context.Context, s capability.Source) (*analysis.Program, error) {
+	code, err := codeOf(s)
+	if err != nil {
+		return nil, err
+	}
+	return p.analyse(ctx, code)
+}
+
+// codeOf is the TypeScript of a stored program. A delegation to a tool is the
+// program that calls it.
+func codeOf(s capability.Source) (string, error) {
 	switch s.Type {
 	case capability.CodeSource:
-		return p.analyse(ctx, s.Code)
+		return s.Code, nil
 	case capability.ToolSource:
 		defaults := "{}"
 		if len(s.DefaultArgs) > 0 {
 			defaults = string(s.DefaultArgs)
 		}
-		return p.analyse(ctx, fmt.Sprintf("return await mcp[%q][%q]({...%s, ...args});", s.ToolID.Server(), s.ToolID.Name(), defaults))
+		return fmt.Sprintf("return await mcp[%q][%q]({...%s, ...args});", s.ToolID.Server(), s.ToolID.Name(), defaults), nil
 	default:
-		return nil, fault.New(fault.UnsupportedCode, "a capability of the type %q cannot run here", s.Type)
+		return "", fault.New(fault.UnsupportedCode, "a capability of the type %q cannot run here", s.Type)
 	}
 }
 
@@ -316,4 +325,22 @@ func kinds(code analysis.Code) map[string]sandbox.NodeKind {
 		out[id] = sandbox.NodeKind(t)
 	}
 	return out
+}
+
+// Analyse reads a capability's program and makes sure that its tools exist.
+func (e *Engine) Analyse(ctx context.Context, s capability.Source) (*analysis.Program, error) {
+	return e.planner.analyseSource(ctx, s)
+}
+
+// Hash computes the hashes and the structure of a program, whose tools need not exist here.
+func (e *Engine) Hash(s capability.Source) (exact, shape string, st structure.Structure, err error) {
+	code, err := codeOf(s)
+	if err != nil {
+		return "", "", st, err
+	}
+	program, err := e.planner.analyseWith(e.planner.upstream.Catalog(), code)
+	if err != nil {
+		return "", "", st, err
+	}
+	return program.HashExact, program.HashShape, program.Structure, nil
 }

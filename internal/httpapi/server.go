@@ -39,6 +39,7 @@ type Backend interface {
 	Export(ctx context.Context, w io.Writer) error
 	Import(ctx context.Context, r io.Reader, force bool) error
 	Move(ctx context.Context, url string) error
+	CapabilityBackend
 	// ServeStream serves one MCP session over a pair of streams.
 	ServeStream(ctx context.Context, in io.ReadCloser, out io.WriteCloser) error
 }
@@ -68,6 +69,7 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("POST /v1/db/import", s.handle(s.importDB))
 	mux.HandleFunc("GET /v1/db/export", s.exportDB)
 	mux.HandleFunc("GET /v1/stdio", s.stdio)
+	s.addCapabilities(mux)
 	return mux
 }
 
@@ -159,8 +161,8 @@ func (s *Server) move(r *http.Request) (any, error) {
 	var in struct {
 		URL string `json:"url"`
 	}
-	if err := json.NewDecoder(http.MaxBytesReader(nil, r.Body, maxBody)).Decode(&in); err != nil {
-		return nil, fault.New(fault.InvalidInput, "read request: %v", err)
+	if err := readJSON(r, &in); err != nil {
+		return nil, err
 	}
 	return struct{}{}, s.backend.Move(r.Context(), in.URL)
 }
