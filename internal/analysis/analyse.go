@@ -119,7 +119,7 @@ func (p *Program) analyse(o Options) error {
 		if err := checkSyntax(p.Source, t); err != nil {
 			return err
 		}
-		line, column := place(p.Source, int(t.at[t.broken[0]].start))
+		line, column := newLines(p.Source).place(int(t.at[t.broken[0]].start))
 		p.inexact("the analyser does not know this syntax: the program runs without marks")
 		last := &p.Diagnostics[len(p.Diagnostics)-1]
 		last.Line, last.Column = line, column
@@ -201,6 +201,8 @@ func (a *analysis) fill(p *Program) {
 	a.collectExits()
 	p.source.result = append(p.source.result, a.implicitResult()...)
 	a.findEvents()
+	l := newLifter(a)
+	p.source.provided = l.readNames()
 	if len(a.events) > maxEvents {
 		p.inexact("the program has more than 500 calls of tools: it runs without marks")
 		return
@@ -215,10 +217,10 @@ func (a *analysis) fill(p *Program) {
 	edges := a.edges()
 	d := newData(a)
 	provides := d.provide(edges)
-	l := a.liftParameters()
+	l.liftLiterals()
 	exact, shape := l.hashes()
 	marks := a.mark()
-	if a.limit.over() || a.limit.spent {
+	if a.limit.spent {
 		p.inexact("the analysis took longer than 2 seconds: the program runs without marks")
 		return
 	}
@@ -230,7 +232,7 @@ func (a *analysis) fill(p *Program) {
 	p.HashExact, p.HashShape = exact, shape
 	p.Recorder, p.Frame = marks.recorder, marks.rootFrame()
 	p.Diagnostics = append(p.Diagnostics, a.remarks()...)
-	p.source.marks, p.source.lifted, p.source.provided = marks.edits, l.readLiterals(), l.readNames()
+	p.source.marks, p.source.lifted = marks.edits, l.readLiterals()
 	p.source.nodes = a.nodeTypes()
 }
 
@@ -283,9 +285,10 @@ func (a *analysis) nodeTypes() map[string]structure.NodeType {
 
 // describeVertices fills the table beside the graph.
 func (a *analysis) describeVertices() {
+	lines := newLines(a.src)
 	for _, v := range a.vertices {
 		s := a.at[v.syntax]
-		line, column := place(a.src, int(s.start))
+		line, column := lines.place(int(s.start))
 		a.info[v.ID] = structure.Info{
 			Start: int(s.start), End: int(s.end), Line: line, Column: column, Awaited: v.awaited, Dynamic: v.dynamic,
 		}

@@ -16,6 +16,9 @@ func (a *analysis) resolveCalls() {
 	for range handedRounds {
 		before := a.handings
 		for _, c := range calls {
+			if a.limit.over() {
+				break
+			}
 			a.callees[c] = a.candidates(c)
 			a.hand(c)
 		}

@@ -59,9 +59,17 @@ func (c *canonical) write(n node) {
 	if n < 0 || c.limit.over() {
 		return
 	}
+	if c.endsChain(n) {
+		c.list("group", c.first(n))
+		return
+	}
 	n = c.unwrap(n)
 	kind := c.kind(n)
-	if kind == "comment" || kind == "import_statement" || kind == "empty_statement" || isType(kind) {
+	if b := c.scopes.declared[n]; b != nil && kind == "type_identifier" { // a class
+		c.atom("v" + ordinal(c.locals, b))
+		return
+	}
+	if c.isNothing(n, kind) {
 		return
 	}
 	if p := c.bySite[n]; p != nil && c.shape && p.literal != "" {
@@ -77,6 +85,33 @@ func (c *canonical) write(n node) {
 	if !c.name(n, kind) && !c.special(n, kind) {
 		c.phrase(n, kind)
 	}
+}
+
+// isNothing reports whether a node leaves nothing behind when the program runs.
+func (c *canonical) isNothing(n node, kind string) bool {
+	switch kind {
+	case "comment", "import_statement":
+		return true
+	case "empty_statement":
+		switch c.kind(c.parent(n)) {
+		case "program", "statement_block", "switch_case", "switch_default", "class_body":
+			return true
+		}
+	}
+	return isType(kind)
+}
+
+// endsChain reports whether n's parentheses end an optional chain: (a?.b).c throws
+// where a?.b.c does not.
+func (c *canonical) endsChain(n node) bool {
+	if c.kind(n) != "parenthesized_expression" {
+		return false
+	}
+	switch p := c.parent(n); c.kind(p) {
+	case "member_expression", "subscript_expression", "call_expression":
+		return c.at[p].child == n && strings.Contains(c.text(n), "?.")
+	}
+	return false
 }
 
 // phrase writes a node of any other kind: its name, its parts and its keywords.
@@ -123,12 +158,22 @@ func (c *canonical) name(n node, kind string) bool {
 			return false
 		}
 		c.tool(r)
-	case "property_identifier", "statement_identifier", "private_property_identifier", "regex":
-		c.atom("." + c.text(n))
+	case "property_identifier", "statement_identifier", "private_property_identifier":
+		c.key(c.text(n))
+	case "regex":
+		c.atom(encode(c.text(n)))
 	default:
 		return false
 	}
 	return true
+}
+
+// key writes the name of a property.
+func (c *canonical) key(name string) {
+	if !isName(name) {
+		name = encode(name)
+	}
+	c.atom("." + name)
 }
 
 func (c *canonical) tool(r reference) {
@@ -149,9 +194,9 @@ func (c *canonical) identifier(n node, kind string) {
 	}
 	name := c.text(n)
 	switch {
-	case b != nil:
+	case b != nil && b.kind != "member":
 		c.atom("v" + ordinal(c.locals, b))
-	case c.shape && !globals[name] && name != argsName:
+	case b == nil && c.shape && c.byName[name] != nil:
 		c.parameter(name)
 	default:
 		c.atom("$" + name)
@@ -179,7 +224,17 @@ func (c *canonical) special(n node, kind string) bool {
 		c.write(c.field(n, "function"))
 		c.write(c.field(n, "arguments"))
 		c.close()
-	case "else_clause", "required_parameter", "optional_parameter", "template_substitution", "computed_property_name":
+	case "array", "array_pattern":
+		c.array(n)
+	case "for_statement":
+		c.forStatement(n)
+	case "required_parameter", "optional_parameter":
+		if v := c.field(n, "value"); v >= 0 {
+			c.list("default", c.field(n, "pattern"), v)
+			return true
+		}
+		c.write(c.field(n, "pattern"))
+	case "else_clause", "template_substitution", "computed_property_name":
 		for _, p := range c.children(n) {
 			c.write(p)
 		}
@@ -218,7 +273,7 @@ func (c *canonical) object(n node) {
 			if name := c.propertyName(key); c.kind(key) == "computed_property_name" && name == "[]" {
 				c.write(c.first(key))
 			} else {
-				c.atom("." + name)
+				c.key(name)
 			}
 			c.write(c.field(p, "value"))
 			c.close()
@@ -228,6 +283,38 @@ func (c *canonical) object(n node) {
 			c.write(p)
 		}
 	}
+	c.close()
+}
+
+// array writes the elements, and the holes between them.
+func (c *canonical) array(n node) {
+	c.open("array")
+	hole := true
+	for e := range c.tokens(n) {
+		switch {
+		case c.at[e].named && c.kind(e) != "comment":
+			c.write(e)
+			hole = false
+		case c.kind(e) == ",":
+			if hole {
+				c.atom("_")
+			}
+			hole = true
+		}
+	}
+	c.close()
+}
+
+func (c *canonical) forStatement(n node) {
+	c.open("for")
+	for _, part := range []node{c.field(n, "initializer"), c.forCondition(n), c.field(n, "increment")} {
+		if part < 0 || c.kind(part) == "empty_statement" || c.kind(part) == ";" {
+			c.atom("_")
+		} else {
+			c.write(part)
+		}
+	}
+	c.write(c.field(n, "body"))
 	c.close()
 }
 

@@ -57,10 +57,11 @@ func (w *normalizer) write(n node) {
 		w.last = w.at[c[len(c)-1]].start
 		w.write(c[len(c)-1])
 		return
-	case "type_arguments", "type_annotation":
-		w.last = w.at[n].end
-		return
 	default:
+		if isType(kind) {
+			w.last = w.at[n].end
+			return
+		}
 		if w.at[n].child >= 0 && !isText(kind) {
 			for c := range w.tokens(n) {
 				w.write(c)

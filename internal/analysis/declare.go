@@ -17,6 +17,14 @@ func (s *scopes) declareAt(n node, kind string) {
 			b := s.declare(s.scopeOf(n, "let"), name, "class")
 			b.definitions = append(b.definitions, unknown)
 		}
+	case "enum_body":
+		for _, m := range s.children(n) {
+			if name := s.field(m, "name"); name >= 0 {
+				m = name
+			}
+			b := s.declare(n, m, "member")
+			b.definitions = append(b.definitions, unknown)
+		}
 	case "for_in_statement":
 		if k := s.field(n, "kind"); k >= 0 {
 			s.pattern(s.field(n, "left"), n, s.text(k), s.eachOf(n))

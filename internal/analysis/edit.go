@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 	"strings"
-	"unicode/utf8"
 )
 
 // edit replaces the source from start to end by text; an insertion has start == end.
@@ -133,57 +132,4 @@ func (t text) position(line, column int) (int, int) {
 	}
 	p := pieces[i-1]
 	return line, p.original + min(column-1-p.generated, p.length) + 1
-}
-
-// splitLine returns the text up to the first line end and the length of that. The
-// line ends are those of JavaScript.
-func splitLine(s string) (line string, end int) {
-	for i := 0; i < len(s); i++ {
-		switch c := s[i]; {
-		case c == '\n':
-			return s[:i], 1
-		case c == '\r':
-			if strings.HasPrefix(s[i:], "\r\n") {
-				return s[:i], 2
-			}
-			return s[:i], 1
-		case c == 0xE2 && (strings.HasPrefix(s[i:], "\u2028") || strings.HasPrefix(s[i:], "\u2029")):
-			return s[:i], 3
-		}
-	}
-	return s, 0
-}
-
-// utf16Length is the length of a text in UTF-16 units.
-func utf16Length(s string) int {
-	n := utf8.RuneCountInString(s)
-	for i := range len(s) {
-		if s[i] >= 0xF0 {
-			n++
-		}
-	}
-	return n
-}
-
-// place is the one-based line and UTF-16 column of an offset.
-func place(src string, offset int) (line, column int) {
-	line = 1
-	for {
-		text, end := splitLine(src)
-		if end == 0 || offset < len(text)+end {
-			return line, utf16Length(src[:min(offset, len(text))]) + 1
-		}
-		src, offset, line = src[len(text)+end:], offset-len(text)-end, line+1
-	}
-}
-
-// lineOf is the text of a one-based line.
-func lineOf(src string, line int) string {
-	for {
-		text, end := splitLine(src)
-		if line <= 1 || end == 0 {
-			return text
-		}
-		src, line = src[len(text)+end:], line-1
-	}
 }

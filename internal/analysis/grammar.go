@@ -3,6 +3,8 @@ package analysis
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 	"time"
 
 	sitter "github.com/smacker/go-tree-sitter"
@@ -19,20 +21,33 @@ var (
 	fieldNames = []string{""}
 	fieldIndex = map[string]uint16{"": 0}
 	errorKind  uint16
+
+	isLeaf        []bool // tokens
+	isPunctuation []bool // tokens that are in no field
 )
 
 func init() {
 	lang := typescript.GetLanguage()
 	for i := range lang.SymbolCount() {
-		kindNames = append(kindNames, lang.SymbolName(sitter.Symbol(i)))
-		kindNamed = append(kindNamed, lang.SymbolType(sitter.Symbol(i)) == sitter.SymbolTypeRegular)
+		addKind(lang.SymbolName(sitter.Symbol(i)), lang.SymbolType(sitter.Symbol(i)) == sitter.SymbolTypeRegular)
 	}
 	errorKind = uint16(len(kindNames))
-	kindNames, kindNamed = append(kindNames, "ERROR"), append(kindNamed, true)
+	addKind("ERROR", true)
 	for i := 1; lang.FieldName(i) != ""; i++ {
 		fieldNames = append(fieldNames, lang.FieldName(i))
 		fieldIndex[lang.FieldName(i)] = uint16(i)
 	}
+}
+
+func addKind(name string, named bool) {
+	leaf := !named
+	switch name {
+	case "identifier", "property_identifier", "shorthand_property_identifier", "type_identifier", "number", "comment",
+		"string_fragment", "escape_sequence":
+		leaf = true
+	}
+	kindNames, kindNamed, isLeaf = append(kindNames, name), append(kindNamed, named), append(isLeaf, leaf)
+	isPunctuation = append(isPunctuation, !named && slices.Contains([]string{"(", ")", "[", "]", "{", "}", ",", ";", ".", ":", "=>"}, name))
 }
 
 // withTree parses src and hands the root to use. It is the only place that touches
@@ -70,6 +85,24 @@ func parse(src string, limit time.Duration) (*tree, error) {
 	return t, nil
 }
 
+// read copies the node at the cursor. Each question to the parser costs more than
+// everything else here, so those with a known answer are not asked.
+func (t *tree) read(cursor *sitter.TreeCursor, parent node, broken bool) syntax {
+	n := cursor.CurrentNode()
+	s := syntax{kind: min(uint16(n.Symbol()), errorKind), start: n.StartByte(), parent: parent, child: none, next: none}
+	s.named = kindNamed[s.kind]
+	s.broken = broken && (s.kind == errorKind || n.IsMissing())
+	if name := kindNames[s.kind]; s.named || broken || !strings.HasPrefix(t.src[s.start:], name) {
+		s.end = n.EndByte()
+	} else {
+		s.end = s.start + uint32(len(name))
+	}
+	if !isPunctuation[s.kind] {
+		s.field = fieldIndex[cursor.CurrentFieldName()]
+	}
+	return s
+}
+
 // flatten copies the parser's tree in pre-order.
 func (t *tree) flatten(root *sitter.Node) {
 	broken := root.HasError()
@@ -78,16 +111,9 @@ func (t *tree) flatten(root *sitter.Node) {
 	t.at = make([]syntax, 0, len(t.src)/2+16)
 	parent, before, depth := none, none, 0
 	for {
-		n := cursor.CurrentNode()
-		s := syntax{
-			kind: min(uint16(n.Symbol()), errorKind), field: fieldIndex[cursor.CurrentFieldName()],
-			start: n.StartByte(), end: n.EndByte(), parent: parent, child: none, next: none,
-		}
-		s.named = kindNamed[s.kind]
-		s.broken = broken && (s.kind == errorKind || n.IsMissing())
-		id := t.add(s, before)
+		id := t.add(t.read(cursor, parent, broken), before)
 		t.depth = max(t.depth, depth)
-		if cursor.GoToFirstChild() {
+		if !isLeaf[t.at[id].kind] && cursor.GoToFirstChild() {
 			parent, before, depth = id, none, depth+1
 			continue
 		}

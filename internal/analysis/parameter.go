@@ -29,30 +29,35 @@ type lifter struct {
 	coupled []string // texts that the program also compares with, as JSON
 }
 
-// liftParameters collects the names that the program reads, then the literals that
-// it passes on. A name keeps its name; a literal gives way.
-func (a *analysis) liftParameters() *lifter {
+// newLifter collects the names that the program reads. They keep their names;
+// literals give way.
+func newLifter(a *analysis) *lifter {
 	l := &lifter{analysis: a, byName: map[string]*parameter{}, bySite: map[node]*parameter{}}
-	var read []*parameter
 	for _, p := range append(l.freeNames(), l.readArguments()...) {
 		if l.byName[p.name] == nil {
 			l.byName[p.name] = p
-			read = append(read, p)
+			l.list = append(l.list, p)
 		}
 	}
+	return l
+}
+
+// liftLiterals makes parameters of the literals that the program passes on.
+func (l *lifter) liftLiterals() {
+	read := l.list
+	l.list = nil
 	l.couple()
-	for _, v := range a.vertices {
+	for _, v := range l.vertices {
 		if !v.calls() || v.Ref {
 			continue
 		}
-		if args := a.arguments(v.syntax); len(args) > 0 {
-			if u := a.unwrap(args[0]); a.kind(u) == "object" {
-				l.object(u, a.tools[tool.ID(v.Tool)].InputSchema)
+		if args := l.arguments(v.syntax); len(args) > 0 {
+			if u := l.unwrap(args[0]); l.kind(u) == "object" {
+				l.object(u, l.tools[tool.ID(v.Tool)].InputSchema)
 			}
 		}
 	}
 	l.list = append(l.list, read...)
-	return l
 }
 
 // couple collects the texts that are case labels or operands of a comparison.
@@ -161,14 +166,15 @@ func parameterSchema(v any, known json.RawMessage) map[string]any {
 
 const argsName = "args"
 
-// freeNames are the variables that the program uses and nothing declares.
+// freeNames are the variables that the program reads and nothing declares. What it
+// calls is none: nobody can pass a function.
 func (l *lifter) freeNames() []*parameter {
 	var out []*parameter
 	for name, uses := range l.scopes.free {
 		if globals[name] || name == argsName || !isName(name) {
 			continue
 		}
-		if slices.ContainsFunc(uses, l.isAssigned) {
+		if slices.ContainsFunc(uses, l.isNoValue) {
 			continue
 		}
 		out = append(out, &parameter{name: name, schema: map[string]any{}, required: true, sites: uses})
@@ -179,9 +185,14 @@ func (l *lifter) freeNames() []*parameter {
 
 func bySite(x, y *parameter) int { return int(x.sites[0] - y.sites[0]) }
 
-// isAssigned reports whether a name is the target of an assignment.
-func (l *lifter) isAssigned(n node) bool {
+// isNoValue reports whether a name is called, or the target of an assignment.
+func (l *lifter) isNoValue(n node) bool {
+	n = l.wrapped(n)
 	switch p := l.parent(n); l.kind(p) {
+	case "call_expression":
+		return l.field(p, "function") == n
+	case "new_expression":
+		return l.field(p, "constructor") == n
 	case "assignment_expression", "augmented_assignment_expression":
 		return l.field(p, "left") == n
 	case "update_expression", "array_pattern", "object_pattern":

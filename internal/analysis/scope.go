@@ -40,7 +40,7 @@ func (d definition) at(step string) definition {
 type binding struct {
 	id          int
 	name        string
-	kind        string // const, let, var, function, class, parameter, catch, import
+	kind        string // const, let, var, function, class, parameter, catch, import, member
 	definitions []definition
 	function    node // the function that the name stands for
 }
@@ -74,6 +74,7 @@ func (b *binding) whole() (node, bool) {
 type scopes struct {
 	*tree
 	names    map[node]map[string]*binding // by scope
+	around   []node                       // the innermost scope around each node
 	bindings []*binding
 	declared []*binding        // by identifier that declares
 	refers   []*binding        // by identifier that refers
@@ -83,8 +84,16 @@ type scopes struct {
 // newScopes resolves every identifier of the tree.
 func newScopes(t *tree) *scopes {
 	s := &scopes{
-		tree: t, names: map[node]map[string]*binding{}, free: map[string][]node{},
+		tree: t, names: map[node]map[string]*binding{}, around: make([]node, len(t.at)), free: map[string][]node{},
 		declared: make([]*binding, len(t.at)), refers: make([]*binding, len(t.at)),
+	}
+	s.around[0] = none
+	for n := node(1); n < node(len(t.at)); n++ {
+		if p := t.parent(n); isScope(t.kind(p)) {
+			s.around[n] = p
+		} else {
+			s.around[n] = s.around[p]
+		}
 	}
 	for n, kind := range t.all() {
 		s.declareAt(n, kind)
@@ -99,7 +108,7 @@ func newScopes(t *tree) *scopes {
 func isScope(kind string) bool {
 	switch kind {
 	case "program", "statement_block", "for_statement", "for_in_statement", "catch_clause", "class_body",
-		"switch_body", "class_static_block", "class", "class_declaration":
+		"switch_body", "enum_body", "class_static_block", "class", "class_declaration":
 		return true
 	}
 	return isFunction(kind)
@@ -107,13 +116,14 @@ func isScope(kind string) bool {
 
 // scopeOf is the innermost scope around n; for var, the innermost function.
 func (s *scopes) scopeOf(n node, kind string) node {
-	for p := s.parent(n); p > 0; p = s.parent(p) {
-		k := s.kind(p)
-		if kind == "var" && (isFunction(k) || k == "class_static_block") || kind != "var" && isScope(k) {
-			return p
+	scope := s.around[n]
+	for kind == "var" && scope > 0 {
+		if k := s.kind(scope); isFunction(k) || k == "class_static_block" {
+			break
 		}
+		scope = s.around[scope]
 	}
-	return 0
+	return max(scope, 0)
 }
 
 // declare adds a name to a scope, or finds it there.
@@ -136,15 +146,7 @@ func (s *scopes) declare(scope, id node, kind string) *binding {
 
 // resolve finds for each identifier the binding that it refers to.
 func (s *scopes) resolve() {
-	for n := node(0); n < node(len(s.at)); n++ {
-		if !s.at[n].named {
-			continue
-		}
-		kind := s.kind(n)
-		if isType(kind) {
-			n = s.last[n] - 1
-			continue
-		}
+	for n, kind := range s.all() {
 		if !isIdentifier(kind) && kind != "shorthand_property_identifier_pattern" {
 			continue
 		}
@@ -161,8 +163,8 @@ func (s *scopes) resolve() {
 
 // find looks a name up from n outwards.
 func (s *scopes) find(n node, name string) *binding {
-	for p := n; p >= 0; p = s.parent(p) {
-		if b := s.names[p][name]; b != nil {
+	for scope := s.around[n]; scope >= 0; scope = s.around[scope] {
+		if b := s.names[scope][name]; b != nil {
 			return b
 		}
 	}

@@ -34,8 +34,9 @@ func clean(source string) (string, error) {
 // syntaxFault is a syntax error at an offset.
 func syntaxFault(source string, offset int, message, hint string) *fault.Error {
 	e := fault.New(fault.SyntaxError, "%s", message)
-	e.Line, e.Column = place(source, offset)
-	e.Source = lineOf(source, e.Line)
+	l := newLines(source)
+	e.Line, e.Column = l.place(offset)
+	e.Source = l.text(e.Line)
 	if hint == "" {
 		hint = "correct the syntax at this place and send the program again; nothing has run"
 	}
@@ -60,76 +61,66 @@ func checkSyntax(source string, t *tree) error {
 	if len(r.Errors) == 0 {
 		return nil
 	}
-	m := r.Errors[0]
+	m, l := r.Errors[0], newLines(source)
 	offset := len(source)
-	if m.Location != nil {
-		offset = offsetOf(source, m.Location.Line, m.Location.Column)
+	if at := m.Location; at != nil && at.Line == 1 {
+		offset = l.offset(1, at.Column-len(wrapperHead))
+	} else if at != nil {
+		offset = l.offset(at.Line, at.Column)
 	}
-	if moduleSyntax.MatchString(lineOf(source, lineAt(source, offset))) {
+	line, _ := l.place(offset)
+	if moduleSyntax.MatchString(l.text(line)) {
 		return unsupported(source, offset)
 	}
-	message, hint := explain(source, offset, m)
+	message, hint, offset := explain(source, offset, m.Text)
 	return syntaxFault(source, offset, message, hint)
 }
 
-// offsetOf turns a place in the wrapped program, a one-based line and a zero-based
-// byte column, into an offset.
-func offsetOf(source string, line, column int) int {
-	if line == 1 {
-		column -= len(wrapperHead)
-	}
-	offset, rest := 0, source
-	for ; line > 1; line-- {
-		text, end := splitLine(rest)
-		if end == 0 {
-			return len(source)
-		}
-		offset += len(text) + end
-		rest = rest[len(text)+end:]
-	}
-	text, _ := splitLine(rest)
-	return offset + max(0, min(column, len(text)))
-}
-
-func lineAt(source string, offset int) int {
-	line, _ := place(source, offset)
-	return line
-}
-
-// explain makes a message and a hint of the parser's complaint.
-func explain(source string, offset int, m api.Message) (message, hint string) {
-	message = m.Text
-	if at, bracket, ok := unbalanced(source); ok && (offset >= len(source) || strings.HasPrefix(m.Text, "Expected") || strings.HasPrefix(m.Text, "Unexpected")) {
-		line, column := place(source, at)
-		where := "line " + strconv.Itoa(line) + ", column " + strconv.Itoa(column)
-		if bracket.opened {
-			return message, "the " + bracket.text + " opened at " + where + " is not closed"
-		}
-		return message, "the " + bracket.text + " at " + where + " closes nothing: there is one too many, or one is missing before it"
+// explain makes a message, a hint and a better place of the parser's complaint.
+func explain(source string, offset int, complaint string) (message, hint string, at int) {
+	message = complaint
+	if offset >= len(source) { // the wrapper's own bracket is what the parser met
+		message = atEnd.ReplaceAllString(message, "${1}end of the program")
 	}
 	for _, h := range hints {
-		if h.about.MatchString(m.Text) {
-			return message, h.hint
+		if h.about.MatchString(complaint) && (h.in == "" || strings.Count(source, h.in)%2 == 1) {
+			return message, h.hint, offset
 		}
 	}
-	return message, ""
+	i, b, ok := unbalanced(source)
+	if !ok {
+		return message, "", offset
+	}
+	line, column := newLines(source).place(i)
+	where := "line " + strconv.Itoa(line) + ", column " + strconv.Itoa(column)
+	if b.opened {
+		return message, "the " + b.text + " opened at " + where + " is not closed", offset
+	}
+	hint = "the " + b.text + " at " + where + " closes nothing: there is one too many, or one is missing before it"
+	if offset >= len(source) {
+		return `Unexpected "` + b.text + `"`, hint, i
+	}
+	return message, hint, offset
 }
 
-// hints say what usually helps, by what the parser complains about.
+var atEnd = regexp.MustCompile(`(Unexpected |found )(?:"}"|end of file)`)
+
+// hints say what usually helps, by what the parser complains about and by what there
+// is an odd number of in the program.
 var hints = []struct {
 	about *regexp.Regexp
+	in    string
 	hint  string
 }{
-	{regexp.MustCompile(`"?await"?.* (async|inside)`), "make the function around it async, and await its call"},
-	{regexp.MustCompile(`Unterminated string`), "close the string on its line; a text of several lines goes into backquotes"},
-	{regexp.MustCompile(`Unterminated template`), "close the template with a backquote; write \\` for a backquote inside it"},
-	{regexp.MustCompile(`Unterminated regular`), "close the regular expression with / on its line; write \\/ for a slash inside it"},
-	{regexp.MustCompile(`multi-line comment`), "close the comment with */"},
-	{regexp.MustCompile(`has already been declared`), "give one of the two another name"},
-	{regexp.MustCompile(`must be initialized`), "give the const a value, or make it a let"},
-	{regexp.MustCompile(`Cannot assign to .* because it is a constant`), "declare it with let"},
-	{regexp.MustCompile(`"yield"`), "yield belongs into a generator: function* or async function*"},
-	{regexp.MustCompile(`"(break|continue)"`), "break and continue belong into a loop; use return to leave a callback"},
+	{regexp.MustCompile(`"await"|top-level await`), "", "make the function around it async, and await its call"},
+	{regexp.MustCompile(`Unterminated (string|template)`), "`", "close the template with a backquote; write \\` for a backquote inside it"},
+	{regexp.MustCompile(`Unterminated string`), "", "close the string on its line; a text of several lines goes into backquotes"},
+	{regexp.MustCompile(`Unterminated regular`), "", "close the regular expression with / on its line; write \\/ for a slash inside it"},
+	{regexp.MustCompile(`multi-line comment`), "", "close the comment with */"},
+	{regexp.MustCompile(`already been declared`), "", "give one of the two another name"},
+	{regexp.MustCompile(`is a constant`), "", "declare it with let"},
+	{regexp.MustCompile(`"yield"`), "", "yield belongs into a generator: function* or async function*"},
+	{regexp.MustCompile(`"(break|continue)"`), "", "break and continue belong into a loop; use return to leave a callback"},
 }
 
 // moduleSyntax matches a line of what makes a program a module.
@@ -207,7 +198,7 @@ func blankImports(source string, t *tree) string {
 // them, the language does not.
 func (t *tree) checkAwait(source string) error {
 	for n, kind := range t.all() {
-		if kind != "await_expression" {
+		if kind != "await_expression" && (kind != "for_in_statement" || t.token(n, "await") < 0) {
 			continue
 		}
 		for p := t.parent(n); p > 0; p = t.parent(p) {

@@ -1,9 +1,6 @@
 package analysis
 
-import (
-	"iter"
-	"slices"
-)
+import "iter"
 
 // node is the index of a syntax node in its tree.
 type node int32
@@ -57,16 +54,20 @@ func (t *tree) close() {
 	}
 }
 
-// all are the named nodes in order, from the program's own down.
+// all are the named nodes in order, from the program's own down, without types.
 func (t *tree) all() iter.Seq2[node, string] {
 	return t.within(0)
 }
 
-// within are the named nodes of n's range, n first.
+// within are the named nodes of n's range, n first, without types.
 func (t *tree) within(n node) iter.Seq2[node, string] {
 	return func(yield func(node, string) bool) {
 		for i := n; i < t.last[n]; i++ {
-			if t.at[i].named && !yield(i, t.kind(i)) {
+			switch kind := t.kind(i); {
+			case !t.at[i].named:
+			case isType(kind):
+				i = t.last[i] - 1
+			case !yield(i, kind):
 				return
 			}
 		}
@@ -218,12 +219,14 @@ func isIdentifier(kind string) bool {
 	return kind == "identifier" || kind == "shorthand_property_identifier"
 }
 
-var functionKinds = []string{
-	"arrow_function", "function_expression", "function", "function_declaration",
-	"generator_function", "generator_function_declaration", "method_definition",
+func isFunction(kind string) bool {
+	switch kind {
+	case "arrow_function", "function_expression", "function", "function_declaration",
+		"generator_function", "generator_function_declaration", "method_definition":
+		return true
+	}
+	return false
 }
-
-func isFunction(kind string) bool { return slices.Contains(functionKinds, kind) }
 
 func isLoop(kind string) bool {
 	return kind == "for_statement" || kind == "for_in_statement" || kind == "while_statement" || kind == "do_statement"
@@ -235,7 +238,10 @@ func isType(kind string) bool {
 	case "type_annotation", "type_arguments", "type_parameters", "interface_declaration", "type_alias_declaration",
 		"ambient_declaration", "asserts_annotation", "type_predicate_annotation", "implements_clause", "index_signature",
 		"function_signature", "method_signature", "abstract_method_signature", "extends_type_clause",
-		"omitting_type_annotation", "opting_type_annotation", "adding_type_annotation":
+		"omitting_type_annotation", "opting_type_annotation", "adding_type_annotation", "type_query", "object_type",
+		"union_type", "intersection_type", "function_type", "constructor_type", "array_type", "tuple_type", "generic_type",
+		"conditional_type", "literal_type", "lookup_type", "index_type_query", "template_literal_type", "readonly_type",
+		"parenthesized_type", "infer_type", "predefined_type", "type_identifier", "nested_type_identifier":
 		return true
 	}
 	return false
