@@ -134,7 +134,7 @@ func read(r io.Reader) ([]Portable, error) {
 		return nil, fault.New(fault.InvalidInput, "the file was changed after it was exported: its checksum is wrong")
 	}
 	var list []Portable
-	if err := json.Unmarshal(f.Capabilities, &list); err != nil {
+	if err := json.Unmarshal(inner.Bytes(), &list); err != nil {
 		return nil, fault.New(fault.InvalidInput, "the file is damaged: %v", err)
 	}
 	return list, nil

@@ -60,8 +60,9 @@ type Lesson struct {
 	// Evidence is the capability's new one; nil for a run without a capability, or
 	// one that teaches nothing about it.
 	Evidence *Evidence
-	// Activate makes the run's version the head.
-	Activate bool
+	// Activate makes the run's version the head; Proves tells that it was one, and
+	// has succeeded for the first time.
+	Activate, Proves bool
 	// Invocations replace the capability's when the run succeeded fully; else nil.
 	Invocations        []Invocation
 	InvocationsDropped int

@@ -98,7 +98,7 @@ func toolReason(e Event) string {
 	return "the schema of tool " + e.Tool + " has changed"
 }
 
-// MayPromote reports whether the evidence is enough for the promoted state.
-func MayPromote(e Evidence) bool {
-	return e.State == Active && e.UsageCount >= PromoteRuns && e.SuccessRate > PromoteRate
+// MayPromote reports whether a capability has done enough for the promoted state.
+func MayPromote(c Capability) bool {
+	return c.State == Active && c.UsageCount >= PromoteRuns && c.SuccessRate > PromoteRate
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -169,18 +168,11 @@ func (b bundle) now(tb testing.TB) capability.Capability {
 
 func near(a, b float64) bool { return math.Abs(a-b) < 1e-6 }
 
-func two(f float64) string { return fmt.Sprintf("%.2f", f) }
+func formatted(f float64) string { return fmt.Sprintf("%.2f", f) }
 
 func applying(s *learn.Study) func(context.Context, *store.Tx) error {
 	return func(ctx context.Context, tx *store.Tx) error {
 		_, err := s.Apply(ctx, tx)
 		return err
 	}
-}
-
-func reportMedian(b *testing.B, took []time.Duration) {
-	b.Helper()
-	slices.Sort(took)
-	b.ReportMetric(float64(took[len(took)/2])/float64(time.Millisecond), "p50-ms")
-	b.ReportMetric(float64(took[len(took)*99/100])/float64(time.Millisecond), "p99-ms")
 }

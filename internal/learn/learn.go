@@ -174,6 +174,7 @@ func (s *Study) teach(lesson *capability.Lesson, e capability.Evidence) {
 		e.Learning = Update(e.Learning, s.run)
 	}
 	if e.Version == e.Head {
+		lesson.Proves = s.outcome.Save && !e.Proven
 		e = s.judge(count(e, s.run.Success, s.run.DurationMS))
 		if s.outcome.Full {
 			lesson.Invocations, lesson.InvocationsDropped = invocations(s.trace.Calls)

@@ -1,6 +1,7 @@
 package learn_test
 
 import (
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -22,14 +23,14 @@ func TestReferenceProgram(t *testing.T) {
 		t.Fatalf("state %s before the first run", b.cap.State)
 	}
 	first := b.finish(t, b.creates(true, 40), learn.Options{})
-	if first.Before != capability.Candidate || first.After != capability.Active || !first.Save || two(first.Priority) != "1.00" {
+	if first.Before != capability.Candidate || first.After != capability.Active || !first.Save || formatted(first.Priority) != "1.00" {
 		t.Errorf("first run: %+v", first)
 	}
-	if second := b.finish(t, b.reads(true, 10), learn.Options{}); two(second.Priority) != "1.00" {
+	if second := b.finish(t, b.reads(true, 10), learn.Options{}); formatted(second.Priority) != "1.00" {
 		t.Errorf("second run, a new path: %+v", second)
 	}
 	third := b.reads(true, 20)
-	if r := b.finish(t, third, learn.Options{}); two(r.Priority) != "0.45" { // 1 − 0.55
+	if r := b.finish(t, third, learn.Options{}); formatted(r.Priority) != "0.45" { // 1 − 0.55
 		t.Errorf("third run: %+v", r)
 	}
 	c := b.now(t)
@@ -66,7 +67,7 @@ func TestReferenceProgram(t *testing.T) {
 		t.Error("the path with three runs is not the dominant one")
 	}
 	stored, err := b.store.Trace(t.Context(), third.Run.ID)
-	if err != nil || two(stored.Priority) != "0.45" || stored.Run.Capability != c.ID || stored.CapabilityVersion != 1 {
+	if err != nil || formatted(stored.Priority) != "0.45" || stored.Run.Capability != c.ID || stored.CapabilityVersion != 1 {
 		t.Errorf("stored trace %+v, %v", stored, err)
 	}
 }
@@ -115,34 +116,33 @@ func TestRunsInParallel(t *testing.T) {
 func TestPriorities(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	last := func(tr trace.Trace) string { return two(b.finish(t, tr, learn.Options{}).Priority) }
-	if got := last(b.creates(false, 10)); got != "1.00" {
-		t.Errorf("a path never seen: %s", got)
+	last := func(tr trace.Trace) string { return formatted(b.finish(t, tr, learn.Options{}).Priority) }
+	wants := func(what, want string, tr trace.Trace) {
+		t.Helper()
+		if got := last(tr); got != want {
+			t.Errorf("%s: %s, want %s", what, got, want)
+		}
 	}
-	// 22 successes bring the path to 1 − 0.5·0.9^22 = 0.9508; the other has one of 24 runs.
-	for range 22 {
+	wants("a path never seen", "1.00", b.creates(false, 10))
+	for range 21 { // to 1 − 0.5·0.9²¹
 		b.finish(t, b.reads(true, 10), learn.Options{})
 	}
-	if got := last(b.reads(true, 10)); got != "0.05" {
-		t.Errorf("the dominant path succeeds: %s", got)
+	wants("the dominant path at 0.95 succeeds", "0.05", b.reads(true, 10))
+	wants("the dominant path at 0.95 fails", "0.95", b.reads(false, 10))
+	for range 20 {
+		b.finish(t, b.reads(true, 10), learn.Options{})
 	}
-	if got := last(b.reads(false, 10)); got != "0.96" {
-		t.Errorf("the dominant path fails: %s", got)
+	for _, success := range []bool{true, true, false} { // with the first failure: to 0.499, and 4 of 47 runs
+		b.finish(t, b.creates(success, 10), learn.Options{})
 	}
-	// The rare path is at 0.45 and has 1 of 25 runs; 1 − 0.45 + 0.1.
-	if got := last(b.creates(true, 10)); got != "0.65" {
-		t.Errorf("a rare path succeeds: %s", got)
-	}
-	slow := b.reads(true, 100)
-	if got := last(slow); got != "0.34" { // 1 − 0.8602 + 0.2
-		t.Errorf("a slow run: %s", got)
-	}
+	wants("a rare path at 0.50 succeeds", "0.60", b.creates(true, 10))
+	wants("a slow run of a path at 0.98", "0.22", b.reads(true, 100))
 	surprises, err := b.store.HighPriorityTraces(t.Context(), b.cap.ID, 3)
 	if err != nil || len(surprises) != 3 {
 		t.Fatalf("%d surprises, %v", len(surprises), err)
 	}
-	for i, want := range []string{"1.00", "1.00", "0.96"} {
-		if got := two(surprises[i].Priority); got != want {
+	for i, want := range []string{"1.00", "1.00", "0.95"} {
+		if got := formatted(surprises[i].Priority); got != want {
 			t.Errorf("surprise %d has the priority %s, want %s", i, got, want)
 		}
 	}
@@ -226,10 +226,51 @@ func TestEdgesAreStored(t *testing.T) {
 	}
 }
 
-func BenchmarkFinishRunWithLearning(b *testing.B) {
+// TestAnotherVersion: a changed program under the same name takes over when it has
+// succeeded, and spoils nothing while it has not.
+func TestAnotherVersion(t *testing.T) {
+	t.Parallel()
+	one := setup(t)
+	one.finish(t, one.reads(true, 10), learn.Options{})
+	changed := reference("read_or_create")
+	changed.HashExact, changed.HashShape = "exact-2", "shape-2"
+	c, _, err := one.store.UpsertCandidate(t.Context(), changed)
+	if err != nil || c.Version != 2 {
+		t.Fatalf("version %d, %v", c.Version, err)
+	}
+	two := bundle{one.store, c}
+	for range 3 {
+		if r := two.finish(t, two.reads(false, 10), learn.Options{}); r.Activated || r.After != capability.Active {
+			t.Errorf("a failed run: %+v", r)
+		}
+	}
+	if c := one.now(t); c.Version != 1 || c.UsageCount != 1 || c.FailureCount != 0 || c.ConsecutiveFailures != 0 {
+		t.Errorf("the head has failed with it: %+v", c)
+	}
+	if r := two.finish(t, two.reads(true, 10), learn.Options{}); !r.Activated || r.After != capability.Active || formatted(r.Priority) != "0.64" {
+		t.Errorf("the first success: %+v", r)
+	}
+	if c := one.now(t); c.Version != 2 || c.UsageCount != 2 || len(c.Learning.Paths) != 1 || c.Learning.Paths[0].Count != 4 {
+		t.Errorf("after the first success: %+v", c)
+	}
+	one.finish(t, one.creates(true, 10), learn.Options{}) // the old program once more
+	if c := one.now(t); c.Version != 2 || c.UsageCount != 2 || len(c.Learning.Paths) != 1 {
+		t.Errorf("after a run of the old version: %+v", c)
+	}
+	if err := one.store.RollbackCapability(t.Context(), "read_or_create", 1); err != nil {
+		t.Fatal(err)
+	}
+	if c := one.now(t); c.Version != 1 || len(c.Learning.Paths) != 2 {
+		t.Errorf("the old version has learnt %+v", c.Learning)
+	}
+}
+
+// BenchmarkFinishRun stores runs of five calls by turns with and without learning,
+// so that both meet the same machine.
+func BenchmarkFinishRun(b *testing.B) {
 	bundle := setup(b)
-	var took []time.Duration
-	for b.Loop() {
+	var with, without []time.Duration
+	finish := func(learning bool) time.Duration {
 		tr := bundle.run("n1 d1=false n3 n4", true, 40, "n1", "n3", "n4", "n1", "n2")
 		for i := range tr.Calls {
 			tr.Calls[i].Occurrence = 1 + i/3
@@ -240,11 +281,25 @@ func BenchmarkFinishRunWithLearning(b *testing.B) {
 			b.Fatal(err)
 		}
 		start := time.Now()
-		study := learn.Prepare(tr, &bundle.cap, learn.Options{})
-		if err := bundle.store.FinishRun(b.Context(), tr, applying(study)); err != nil {
+		learner := applying(learn.Prepare(tr, &bundle.cap, learn.Options{}))
+		if !learning {
+			learner = nil
+		}
+		if err := bundle.store.FinishRun(b.Context(), tr, learner); err != nil {
 			b.Fatal(err)
 		}
-		took = append(took, time.Since(start))
+		return time.Since(start)
 	}
-	reportMedian(b, took)
+	for b.Loop() {
+		with = append(with, finish(true))
+		without = append(without, finish(false))
+	}
+	slices.Sort(with)
+	slices.Sort(without)
+	report := func(list []time.Duration, percent int, unit string) {
+		b.ReportMetric(float64(list[len(list)*percent/100])/float64(time.Millisecond), unit)
+	}
+	report(with, 50, "p50-ms")
+	report(with, 99, "p99-ms")
+	report(without, 50, "without-p50-ms")
 }

@@ -25,6 +25,7 @@ type Tx struct {
 	stored   map[uuid.UUID]bool
 	evidence map[versionKey]*capability.Evidence
 	observed map[tool.ID]tool.Observed
+	shown    map[tool.ID][]string // the arguments' hashes of the tools' examples
 	lessons  map[uuid.UUID]capability.Lesson
 }
 
@@ -86,17 +87,8 @@ func (t *Tx) write(ctx context.Context, traces []trace.Trace) error {
 		if t.stored[id] {
 			continue
 		}
-		lesson, learnt := t.lessons[id]
-		if learnt {
-			tr.Priority = lesson.Priority
-		}
-		if err := t.store.queueFinish(&b, tr); err != nil {
-			return err
-		}
-		if learnt {
-			if err := t.store.queueLesson(&b, tr, lesson); err != nil {
-				return fmt.Errorf("lesson of run %s: %w", id, err)
-			}
+		if err := t.queueFinish(&b, tr); err != nil {
+			return fmt.Errorf("run %s: %w", id, err)
 		}
 	}
 	if err := t.tx.SendBatch(ctx, &b).Close(); err != nil {
@@ -141,17 +133,26 @@ func (t *Tx) open(ctx context.Context, traces []trace.Trace, learning bool) erro
 	return err
 }
 
-// queueFinish queues the statements that write one finished run.
-func (s *Store) queueFinish(b *pgx.Batch, t trace.Trace) error {
-	s.queueRun(b, t.Run)
-	if err := s.queueTrace(b, t); err != nil {
-		return fmt.Errorf("trace of run %s: %w", t.Run.ID, err)
+// queueFinish queues the statements that write one finished run and its lesson.
+func (t *Tx) queueFinish(b *pgx.Batch, tr trace.Trace) error {
+	lesson, learnt := t.lessons[tr.Run.ID]
+	if learnt {
+		tr.Priority = lesson.Priority
 	}
-	if len(t.Calls) > 0 {
-		b.Queue(upsertCalls, s.callArgs(t.Run.ID, t.Calls))
-		s.queueStatistics(b, t)
+	t.store.queueRun(b, tr.Run)
+	if err := t.store.queueTrace(b, tr); err != nil {
+		return err
 	}
-	return nil
+	if len(tr.Calls) > 0 {
+		b.Queue(upsertCalls, t.store.callArgs(tr.Run.ID, tr.Calls))
+		if err := t.store.queueStatistics(b, tr, lesson.Observed, t.shown); err != nil {
+			return err
+		}
+	}
+	if !learnt {
+		return nil
+	}
+	return t.store.queueLesson(b, tr, lesson)
 }
 
 func (s *Store) queueRun(b *pgx.Batch, r trace.Run) {

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/pml-run/pml/internal/capability"
+	"github.com/pml-run/pml/internal/structure"
 	"github.com/pml-run/pml/internal/tool"
 	"github.com/pml-run/pml/internal/trace"
 )
@@ -26,22 +27,23 @@ const (
 		select p.pattern_id, u.version, v.version, p.version, v.activated_at is not null, p.state, p.state_reason, p.partial,
 			p.usage_count, p.success_count, p.failure_count, p.consecutive_failures, p.success_rate, p.avg_duration_ms,
 			case when v.version = p.version then p.dag_structure -> 'learning' else v.learning end,
-			p.dag_structure -> 'tools_used'
+			p.dag_structure -> 'tools_used', case when v.version <> p.version then v.static_structure end
 		from unnest(@ids::uuid[], @versions::int[]) as u (id, version)
 		join workflow_pattern p on p.workspace_id = @ws and p.pattern_id = u.id
 		join capability_version v on v.workspace_id = @ws and v.pattern_id = u.id
 			and v.version = coalesce(nullif(u.version, 0), p.version)
 		order by p.pattern_id for no key update of p`
 	lockObserved = `
-		select tool_id, observed_schema, observed_count
-		from tool_schema where workspace_id = @ws and tool_id = any(@tools::text[])
-		order by tool_id for update`
+		select tool_id, observed_schema, observed_count,
+			array(select args_hash from tool_example e where e.workspace_id = @ws and e.tool_id = t.tool_id)
+		from tool_schema t where workspace_id = @ws and tool_id = any(@tools::text[])
+		order by tool_id for update of t`
 )
 
 // queueRead queues what reads and locks all that the traces can teach about, in an
 // order that is the same for every transaction.
 func (t *Tx) queueRead(b *pgx.Batch, traces []trace.Trace) {
-	t.evidence, t.observed = map[versionKey]*capability.Evidence{}, map[tool.ID]tool.Observed{}
+	t.evidence, t.observed, t.shown = map[versionKey]*capability.Evidence{}, map[tool.ID]tool.Observed{}, map[tool.ID][]string{}
 	var keys []versionKey
 	var tools []string
 	for _, tr := range traces {
@@ -70,10 +72,10 @@ func (t *Tx) scanEvidence(rows pgx.Rows) error {
 	for rows.Next() {
 		var e capability.Evidence
 		var asked int
-		var learning, tools json.RawMessage
+		var learning, tools, graph json.RawMessage
 		err := rows.Scan(&e.ID, &asked, &e.Version, &e.Head, &e.Proven, &e.State, &e.StateReason, &e.Partial,
 			&e.UsageCount, &e.SuccessCount, &e.FailureCount, &e.ConsecutiveFailures, &e.SuccessRate, &e.AvgDurationMS,
-			&learning, &tools)
+			&learning, &tools, &graph)
 		if err != nil {
 			return err
 		}
@@ -82,6 +84,13 @@ func (t *Tx) scanEvidence(rows pgx.Rows) error {
 		}
 		if err := unmarshal(tools, &e.ToolsUsed); err != nil {
 			return err
+		}
+		if e.Version != e.Head { // those are the head's tools
+			var s structure.Structure
+			if err := unmarshal(graph, &s); err != nil {
+				return err
+			}
+			e.ToolsUsed, _ = capability.Needs(s)
 		}
 		t.evidence[versionKey{e.ID, asked}] = &e
 	}
@@ -93,13 +102,14 @@ func (t *Tx) scanObserved(rows pgx.Rows) error {
 		var id tool.ID
 		var schema json.RawMessage
 		var o tool.Observed
-		if err := rows.Scan(&id, &schema, &o.Count); err != nil {
+		var shown []string
+		if err := rows.Scan(&id, &schema, &o.Count, &shown); err != nil {
 			return err
 		}
 		if err := unmarshal(schema, &o.Shape); err != nil {
 			return err
 		}
-		t.observed[id] = o
+		t.observed[id], t.shown[id] = o, shown
 	}
 	return rows.Err()
 }
@@ -153,9 +163,9 @@ func (t *Tx) KeepLesson(l capability.Lesson) {
 			mine := *l.Evidence
 			t.evidence[key] = &mine
 		default: // what all versions share
-			learning, version, proven := e.Learning, e.Version, e.Proven
+			mine := *e
 			*e = *l.Evidence
-			e.Learning, e.Version, e.Proven = learning, version, proven
+			e.Version, e.Proven, e.Learning, e.ToolsUsed = mine.Version, mine.Proven, mine.Learning, mine.ToolsUsed
 		}
 	}
 }
@@ -173,9 +183,6 @@ func (s *Store) queueLesson(b *pgx.Batch, t trace.Trace, l capability.Lesson) er
 			return err
 		}
 		b.Queue(upsertObservedEdges, args)
-	}
-	if err := s.queueObserved(b, l.Observed); err != nil {
-		return err
 	}
 	if t.Run.Parent != uuid.Nil && t.Run.Capability != uuid.Nil {
 		s.queueContained(b, t)
@@ -216,7 +223,7 @@ func (s *Store) queueEvidence(b *pgx.Batch, l capability.Lesson) error {
 		b.Queue(`update capability_version set learning = @learning, updated_at = now()
 			where workspace_id = @ws and pattern_id = @id and version = @version`, s.args(key))
 		return nil
-	case e.Proven:
+	case l.Proves:
 		b.Queue(`update capability_version set activated_at = now(), updated_at = now()
 			where workspace_id = @ws and pattern_id = @id and version = @version and activated_at is null`, s.args(key))
 	}
@@ -233,28 +240,6 @@ func orEmpty[T any](list []T) []T {
 		return []T{}
 	}
 	return list
-}
-
-func (s *Store) queueObserved(b *pgx.Batch, observed map[tool.ID]tool.Observed) error {
-	if len(observed) == 0 {
-		return nil
-	}
-	var ids, schemas []string
-	var counts []int64
-	for id, o := range observed {
-		schema, err := json.Marshal(o.Shape)
-		if err != nil {
-			return err
-		}
-		ids, schemas, counts = append(ids, text(string(id))), append(schemas, *jsonb(schema)), append(counts, o.Count)
-	}
-	b.Queue(`
-		update tool_schema t
-		set observed_schema = u.schema::jsonb, observed_count = u.count, updated_at = now()
-		from unnest(@tools::text[], @schemas::text[], @counts::bigint[]) as u (tool_id, schema, count)
-		where t.workspace_id = @ws and t.tool_id = u.tool_id`,
-		s.args(pgx.NamedArgs{"tools": ids, "schemas": schemas, "counts": counts}))
-	return nil
 }
 
 // queueContained counts that a capability was called by another one, where the

@@ -3,6 +3,7 @@ package store
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"slices"
 	"strings"
 	"time"
@@ -23,8 +24,10 @@ const (
 			select tool_id from tool_schema where workspace_id = @ws and tool_id = any(@tool::text[]) order by tool_id for update
 		)
 		update tool_schema t
-		set calls = t.calls + u.calls, failures = t.failures + u.failures, total_ms = t.total_ms + u.ms, updated_at = now()
-		from unnest(@tool::text[], @calls::bigint[], @failures::bigint[], @ms::float8[]) as u (tool_id, calls, failures, ms)
+		set calls = t.calls + u.calls, failures = t.failures + u.failures, total_ms = t.total_ms + u.ms, updated_at = now(),
+			observed_schema = coalesce(u.schema::jsonb, t.observed_schema), observed_count = coalesce(u.observed, t.observed_count)
+		from unnest(@tool::text[], @calls::bigint[], @failures::bigint[], @ms::float8[], @schema::text[], @observed::bigint[])
+			as u (tool_id, calls, failures, ms, schema, observed)
 		join locked using (tool_id)
 		where t.workspace_id = @ws and t.tool_id = u.tool_id`
 	// The rows of tool_schema are locked by the statement before, so nobody else
@@ -51,9 +54,10 @@ type counters struct {
 	ms              float64
 }
 
-// queueStatistics queues what the run's calls say about its tools. Tools that are
-// not in the catalog have no row, and no statistics.
-func (s *Store) queueStatistics(b *pgx.Batch, t trace.Trace) {
+// queueStatistics queues what the run's calls, and a lesson from them, say about its
+// tools. Tools that are not in the catalog have no row, and no statistics. shown are
+// the examples that the tools are known to have, by the hashes of their arguments.
+func (s *Store) queueStatistics(b *pgx.Batch, t trace.Trace, observed map[tool.ID]tool.Observed, shown map[tool.ID][]string) error {
 	sums := map[tool.ID]*counters{}
 	for _, c := range t.Calls {
 		if c.Status == trace.CallStarted {
@@ -71,19 +75,42 @@ func (s *Store) queueStatistics(b *pgx.Batch, t trace.Trace) {
 		sum.ms += milliseconds(c.Duration)
 	}
 	if len(sums) == 0 {
-		return
+		return nil
 	}
+	args, err := s.counterArgs(sums, observed)
+	if err != nil {
+		return err
+	}
+	b.Queue(updateToolCounters, args)
+	if examples := examplesOf(t.Calls, shown); len(examples) > 0 {
+		b.Queue(insertExamples, s.exampleArgs(examples))
+	}
+	return nil
+}
+
+func (s *Store) counterArgs(sums map[tool.ID]*counters, observed map[tool.ID]tool.Observed) (pgx.NamedArgs, error) {
 	var ids []string
 	var calls, failures []int64
 	var ms []float64
+	var schemas []*string
+	var counts []*int64
 	for id, sum := range sums {
 		ids = append(ids, text(string(id)))
 		calls, failures, ms = append(calls, sum.calls), append(failures, sum.failures), append(ms, sum.ms)
+		seen, ok := observed[id]
+		if !ok {
+			schemas, counts = append(schemas, nil), append(counts, nil)
+			continue
+		}
+		schema, err := json.Marshal(seen.Shape)
+		if err != nil {
+			return nil, err
+		}
+		schemas, counts = append(schemas, jsonb(schema)), append(counts, &seen.Count)
 	}
-	b.Queue(updateToolCounters, s.args(pgx.NamedArgs{"tool": ids, "calls": calls, "failures": failures, "ms": ms}))
-	if examples := examplesOf(t.Calls); len(examples) > 0 {
-		b.Queue(insertExamples, s.exampleArgs(examples))
-	}
+	return s.args(pgx.NamedArgs{
+		"tool": ids, "calls": calls, "failures": failures, "ms": ms, "schema": schemas, "observed": counts,
+	}), nil
 }
 
 // example is one successful call that shows how a tool is used.
@@ -94,8 +121,8 @@ type example struct {
 	seen          time.Time
 }
 
-// examplesOf picks at most three different calls for each tool.
-func examplesOf(calls []trace.Call) []example {
+// examplesOf picks at most three different calls for each tool, with those it has.
+func examplesOf(calls []trace.Call, shown map[tool.ID][]string) []example {
 	var out []example
 	for _, c := range calls {
 		if c.Status != trace.CallOK || len(c.Args) == 0 || len(c.Args) > maxExampleArgs {
@@ -106,8 +133,8 @@ func examplesOf(calls []trace.Call) []example {
 			sum := sha256.Sum256(c.Args)
 			e.hash = hex.EncodeToString(sum[:])
 		}
-		same := 0
-		known := slices.ContainsFunc(out, func(o example) bool {
+		same := len(shown[c.Tool])
+		known := slices.Contains(shown[c.Tool], e.hash) || slices.ContainsFunc(out, func(o example) bool {
 			if o.tool == e.tool {
 				same++
 			}
