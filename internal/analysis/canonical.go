@@ -176,7 +176,12 @@ func (c *canonical) key(name string) {
 	c.atom("." + name)
 }
 
+// tool writes a reference by the tool's exact name, whichever alias stands there.
 func (c *canonical) tool(r reference) {
+	if r.kind == toTool {
+		id := c.toolOf(r)
+		r.server, r.tool = id.Server(), id.Name()
+	}
 	c.atom("T:" + strconv.Quote(r.server) + ":" + strconv.Quote(r.tool))
 }
 
