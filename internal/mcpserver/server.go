@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -75,7 +76,13 @@ func New(executor Executor, results ResultReader, finder Finder, o Options) *Ser
 // ServeStream serves one session over a pair of streams (stdio, or a connection
 // that stands for it) until the client closes its side or ctx ends.
 func (s *Server) ServeStream(ctx context.Context, in io.ReadCloser, out io.WriteCloser) error {
-	return s.mcp.Run(ctx, &mcp.IOTransport{Reader: in, Writer: out, MaxLineLength: maxMessage})
+	session, err := s.mcp.Connect(ctx, &mcp.IOTransport{Reader: in, Writer: out, MaxLineLength: maxMessage}, nil)
+	if err != nil {
+		return fmt.Errorf("open session: %w", err)
+	}
+	stop := context.AfterFunc(ctx, func() { _ = session.Close() })
+	defer stop()
+	return session.Wait()
 }
 
 // Handler serves streamable HTTP for both kinds of protocol revision: those with
