@@ -15,8 +15,8 @@ export PML_TOOLS := $(TOOLS)
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
 
-build: ## build bin/pml, a static binary: it starts faster as the shim of each sandbox worker
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/pml ./cmd/pml
+build: ## build bin/pml (the TypeScript parser needs a C compiler)
+	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/pml ./cmd/pml
 
 run: build ## set up, serve the example configuration over HTTP and run the examples through it
 	scripts/run.sh
@@ -38,7 +38,8 @@ bench: setup ## print the figures of the README
 	scripts/bench.sh
 
 lint: ## run golangci-lint (built once from its pinned version)
-	$(GO) tool -modfile=scripts/tools.mod golangci-lint run ./...
+	test -x $(TOOLS)/bin/golangci-lint || $(GO) build -modfile=scripts/tools.mod -o $(TOOLS)/bin/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+	$(TOOLS)/bin/golangci-lint run ./...
 
 clean: ## remove what was built and the example data folder
 	rm -rf bin .pml
