@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -216,5 +217,64 @@ func (f folder) edit(t *testing.T, change func(map[string]any)) {
 	}
 	if err := os.WriteFile(f.config, b, 0o600); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// databaseProcess finds the embedded database's process below the gateway.
+func databaseProcess(t *testing.T, gateway int) int {
+	t.Helper()
+	for _, pid := range descendants(t, gateway) {
+		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		if err == nil && strings.Contains(string(b), "pglite") {
+			return pid
+		}
+	}
+	return 0
+}
+
+func TestKilledDatabaseComesBackAndLosesNoAcknowledgedRun(t *testing.T) {
+	f := newFolder(t)
+	g := f.start(t)
+	t.Cleanup(func() {
+		_ = g.cmd.Process.Signal(os.Interrupt)
+		_ = g.cmd.Wait()
+	})
+	session := connect(t, g.url)
+	acknowledged := map[string]bool{}
+	for round := range 3 {
+		pid := databaseProcess(t, g.cmd.Process.Pid)
+		if pid == 0 {
+			t.Fatal("the database's process was not found")
+		}
+		killed := make(chan error, 1)
+		for i := range 6 {
+			if i == 2 {
+				go func() { killed <- syscall.Kill(pid, syscall.SIGKILL) }()
+			}
+			a, err := execute(t, session, fmt.Sprintf("return %d", 10*round+i), nil)
+			switch {
+			case err != nil:
+				t.Fatal(err)
+			case a.Status == "success":
+				acknowledged[a.WorkflowID] = true
+			case a.Error == nil || a.Error.Code != "storage_unavailable":
+				t.Errorf("round %d, run %d: %+v", round, i, a.Error)
+			}
+		}
+		if err := <-killed; err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(acknowledged) < 9 {
+		t.Errorf("only %d of 18 runs succeeded", len(acknowledged))
+	}
+	out, err := f.pml(t.Context(), t, "trace", "ls", "--status", "succeeded", "--limit", "1000", "--json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for id := range acknowledged {
+		if !strings.Contains(out, id) {
+			t.Errorf("acknowledged run %s is gone", id)
+		}
 	}
 }
