@@ -18,27 +18,33 @@ type folder struct {
 	region  map[string]string // node → innermost loop or fork around it
 	branch  map[string]int    // node → branch of that fork
 	regions []RegionRun
+	room    int // bytes that the texts of variants may still take
 	exact   bool
 }
 
 // frame is one execution of the program, a function, a pass or a callback.
 type frame struct {
-	parent *frame
 	pass   string // the loop or fork that it is one pass of
 	fork   string // the fork whose branch it runs in
 	branch int
-	items  []any // Record or *frame, in time order
+	// entered are the regions that the frame runs inside: what lies in one of them
+	// is the frame's own. Frames that enter nothing new share their parent's.
+	entered map[string]bool
+	items   []any // Record or *frame, in time order
 }
 
-// entered reports whether the frame runs inside region r already, so that what
-// lies in r is the frame's own.
-func (f *frame) entered(r string) bool {
-	for ; f != nil; f = f.parent {
-		if f.pass == r || f.fork == r {
-			return true
+func newFrame(parent *frame, r Record) *frame {
+	fr := &frame{fork: r.Region, branch: r.Branch, entered: parent.entered}
+	if r.Type == Iteration {
+		fr.pass = r.ID
+	}
+	for _, region := range []string{fr.pass, fr.fork} {
+		if region != "" && !fr.entered[region] {
+			fr.entered = maps.Clone(fr.entered)
+			fr.entered[region] = true
 		}
 	}
-	return false
+	return fr
 }
 
 // step is one id of a path, with the outcome where it is a decision.
@@ -52,7 +58,7 @@ func (s step) String() string {
 }
 
 func newFolder(s structure.Structure) *folder {
-	f := &folder{nodes: make(map[string]structure.Node, len(s.Nodes)), region: map[string]string{}, branch: map[string]int{}, exact: true}
+	f := &folder{nodes: make(map[string]structure.Node, len(s.Nodes)), region: map[string]string{}, branch: map[string]int{}, room: variantBytes, exact: true}
 	for _, n := range s.Nodes {
 		f.nodes[n.ID] = n
 	}
@@ -70,7 +76,7 @@ func newFolder(s structure.Structure) *folder {
 
 // frames rebuilds the tree of frames; what a capability did inside is not in it.
 func (f *folder) frames(records []Record) *frame {
-	root := &frame{}
+	root := &frame{entered: map[string]bool{}}
 	byNumber := map[int]*frame{0: root}
 	foreign := map[int]bool{}
 	for _, r := range records {
@@ -88,10 +94,7 @@ func (f *folder) frames(records []Record) *frame {
 			f.exact = f.exact && (r.Capability != "" || foreign[r.Parent])
 			continue
 		}
-		child := &frame{parent: parent, fork: r.Region, branch: r.Branch}
-		if r.Type == Iteration {
-			child.pass = r.ID
-		}
+		child := newFrame(parent, r)
 		byNumber[r.Frame] = child
 		parent.items = append(parent.items, child)
 	}
@@ -127,7 +130,20 @@ func (f *folder) fold(fr *frame) []step {
 			w.event(item)
 		}
 	}
-	return w.expand(w.out)
+	return shorten(w.expand(w.out))
+}
+
+// maxSteps bounds the path of one frame while it is folded: in a deep recursion
+// every frame's path holds those of all frames below.
+const maxSteps = 600
+
+// shorten puts a digest in the place of a path's end. It stands so far behind that
+// no kept part of any path has it, and it keeps different paths different.
+func shorten(path []step) []step {
+	if len(path) <= maxSteps {
+		return path
+	}
+	return append(path[:maxSteps:maxSteps], step{id: "…", outcome: hashOf(path[maxSteps:])})
 }
 
 // child takes in a frame that was opened in this one.
@@ -177,7 +193,7 @@ func (w *walk) event(r Record) {
 			w.exact = false
 		}
 		s, region := step{r.ID, r.Outcome}, w.region[r.ID]
-		if w.nodes[r.ID].Ref && region != "" && !w.fr.entered(region) {
+		if w.nodes[r.ID].Ref && region != "" && !w.fr.entered[region] {
 			// A tool that is itself the callback: each call is a pass without a frame.
 			w.pass(w.group(region), []step{s})
 			return
@@ -202,7 +218,7 @@ func (w *walk) group(id string) *group {
 // if it is recorded outside of the region's own frames, as the parts of an array
 // given to Promise.all and the head of a loop are.
 func (w *walk) place(region string, branch int, item any) {
-	if region == "" || w.fr.entered(region) {
+	if region == "" || w.fr.entered[region] {
 		w.out = append(w.out, item)
 		return
 	}
@@ -273,13 +289,17 @@ func (w *walk) expandGroup(g *group) []step {
 	return path
 }
 
-// note keeps how often the loop or fork went which way.
+// note keeps how often the loop or fork went which way, as far as there is room.
 func (w *walk) note(g *group, variants []*variant) {
 	if g.fork && len(g.passes) == 0 || len(w.regions) == mostRegions {
 		return
 	}
 	run := RegionRun{ID: g.id, Iterations: len(g.passes)}
-	for _, v := range variants[:min(len(variants), mostVariants)] {
+	for _, v := range variants {
+		if w.room < len(v.text) || len(run.Variants) == mostVariants {
+			break
+		}
+		w.room -= len(v.text)
 		run.Variants = append(run.Variants, Variant{Path: v.text, Count: v.count})
 	}
 	w.regions = append(w.regions, run)

@@ -230,6 +230,33 @@ func TestFoldCutsLongPaths(t *testing.T) {
 	}
 }
 
+// TestFoldBoundsRecursion: frames as deep as the records allow end soon, and
+// still give paths that can be told apart.
+func TestFoldBoundsRecursion(t *testing.T) {
+	t.Parallel()
+	s := structure.Structure{Nodes: nodesOf("l1 n1"), Edges: insideOf(t, "l1>n1")}
+	deep := func(n int) Path {
+		var records []Record
+		for i := range n {
+			records = append(records, Record{Type: Iteration, ID: "l1", Frame: i + 1, Parent: i}, Record{Type: CallEvent, ID: "n1", Frame: i + 1})
+		}
+		return Fold(s, records)
+	}
+	a, b := deep(1500), deep(1501)
+	if a.Hash == b.Hash || len(a.IDs) != maxPath || slices.Contains(a.IDs, "…") {
+		t.Errorf("hashes %s and %s, %d ids", a.Hash, b.Hash, len(a.IDs))
+	}
+	size := 0
+	for _, r := range a.Regions {
+		for _, v := range r.Variants {
+			size += len(v.Path)
+		}
+	}
+	if size > variantBytes || len(a.Regions) > mostRegions {
+		t.Errorf("%d regions with %d bytes", len(a.Regions), size)
+	}
+}
+
 func TestFoldWithoutNodes(t *testing.T) {
 	t.Parallel()
 	p := Fold(structure.Structure{}, recordsOf(t, "?fs:read ?fs:write"))
@@ -348,4 +375,26 @@ func FuzzFold(f *testing.F) {
 			t.Errorf("%d ids", len(p.IDs))
 		}
 	})
+}
+
+// BenchmarkFold has as many records as a run may have: one long loop, and a
+// recursion as deep as they allow.
+func BenchmarkFold(b *testing.B) {
+	const most = 20_000
+	s := structure.Structure{Nodes: nodesOf("l1 n1 d1"), Edges: insideOf(b, "l1>n1 l1>d1")}
+	var flat, deep []Record
+	for i := 0; len(flat) < most; i++ {
+		flat = append(flat, Record{Type: Iteration, ID: "l1", Frame: i + 1}, Record{Type: CallEvent, ID: "n1", Frame: i + 1},
+			Record{Type: DecisionSet, ID: "d1", Outcome: strconv.Itoa(i % 7), Frame: i + 1})
+	}
+	for i := 0; len(deep) < most; i++ {
+		deep = append(deep, Record{Type: Iteration, ID: "l1", Frame: i + 1, Parent: i}, Record{Type: CallEvent, ID: "n1", Frame: i + 1})
+	}
+	for name, records := range map[string][]Record{"loop": flat, "recursion": deep} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				Fold(s, records)
+			}
+		})
+	}
 }

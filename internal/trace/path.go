@@ -17,6 +17,7 @@ const (
 	// enters a loop very often: this many are kept.
 	mostVariants = 50
 	mostRegions  = 200
+	variantBytes = 64 << 10
 )
 
 // Path is the way that a run took through its program.
