@@ -64,7 +64,7 @@ func (s *Store) FinishRuns(ctx context.Context, traces []trace.Trace, learn func
 		}
 	}
 	return s.transaction(ctx, func(ctx context.Context, tx *Tx) error {
-		if err := tx.open(ctx, traces, learn != nil); err != nil {
+		if err := tx.open(ctx, traces); err != nil {
 			return err
 		}
 		if len(tx.stored) == len(traces) {
@@ -102,9 +102,9 @@ const lockRuns = `
 	from workflow_execution e where e.workspace_id = @ws and e.workflow_id = any(@ids)
 	order by e.workflow_id for update`
 
-// open locks the runs' rows and notes which of them have a trace already; for
-// learning it locks and reads all that the runs may change, in the same round trip.
-func (t *Tx) open(ctx context.Context, traces []trace.Trace, learning bool) error {
+// open locks the runs' rows and notes which of them have a trace already; in the
+// same round trip it locks and reads all that the runs may change.
+func (t *Tx) open(ctx context.Context, traces []trace.Trace) error {
 	missing := make([]uuid.UUID, len(traces))
 	for i := range traces {
 		missing[i] = traces[i].Run.ID
@@ -123,9 +123,7 @@ func (t *Tx) open(ctx context.Context, traces []trace.Trace, learning bool) erro
 		})
 		return err
 	})
-	if learning {
-		t.queueRead(&b, traces)
-	}
+	t.queueRead(&b, traces)
 	err := t.tx.SendBatch(ctx, &b).Close()
 	if err == nil && len(missing) > 0 {
 		err = fault.New(fault.NotFound, "there is no run %s", missing[0])

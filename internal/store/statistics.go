@@ -16,22 +16,19 @@ import (
 )
 
 const (
-	mostExamples       = 3
-	maxExampleArgs     = 2 << 10
-	maxExamplePreview  = 300
+	mostExamples      = 3
+	maxExampleArgs    = 2 << 10
+	maxExamplePreview = 300
+
+	// The rows were locked, in order, when they were read.
 	updateToolCounters = `
-		with locked as ( -- in one order, so that two runs cannot wait for each other
-			select tool_id from tool_schema where workspace_id = @ws and tool_id = any(@tool::text[]) order by tool_id for update
-		)
 		update tool_schema t
 		set calls = t.calls + u.calls, failures = t.failures + u.failures, total_ms = t.total_ms + u.ms, updated_at = now(),
 			observed_schema = coalesce(u.schema::jsonb, t.observed_schema), observed_count = coalesce(u.observed, t.observed_count)
 		from unnest(@tool::text[], @calls::bigint[], @failures::bigint[], @ms::float8[], @schema::text[], @observed::bigint[])
 			as u (tool_id, calls, failures, ms, schema, observed)
-		join locked using (tool_id)
 		where t.workspace_id = @ws and t.tool_id = u.tool_id`
-	// The rows of tool_schema are locked by the statement before, so nobody else
-	// takes a slot at the same time.
+	// For the same reason nobody else takes a slot at the same time.
 	insertExamples = `
 		insert into tool_example (workspace_id, tool_id, slot, args_hash, args, result_preview, seen_at)
 		select @ws, n.tool_id, n.slot, n.args_hash, n.args::jsonb, n.preview, n.seen_at
