@@ -32,16 +32,14 @@ const (
 	// cpuBackstop ends a worker that nobody watches any more, in seconds. A run's
 	// own, lower limit is set when it begins.
 	cpuBackstop = 600
-	// dataSlack is what idle workers differ by, and garbage that V8 has not yet
-	// collected: it counts buffers outside its heap only now and then.
-	dataSlack = 48 << 20
-	// youngMB is what V8 needs for young objects beside the old space.
-	youngMB = 48
+	// semiSpaceMB bounds the room for young objects, of which V8 has three. Its own
+	// choice of 16 leaves too little of a small limit for anything else.
+	semiSpaceMB = 8
 )
 
 // spec is the command of one worker.
 func (pl plan) spec(o Options, entry string) jail.Spec {
-	flags := []string{"--max-old-space-size=" + strconv.Itoa(max(32, o.MemoryMB-youngMB))}
+	flags := []string{"--max-old-space-size=" + strconv.Itoa(o.MemoryMB), "--max-semi-space-size=" + strconv.Itoa(semiSpaceMB)}
 	if !pl.jit {
 		flags = append(flags, "--jitless")
 	}
@@ -58,9 +56,12 @@ func (pl plan) spec(o Options, entry string) jail.Spec {
 	return s
 }
 
-// dataLimit is the RLIMIT_DATA that leaves a program this much memory.
+// dataLimit is the RLIMIT_DATA that leaves a program this much memory, in objects, in
+// buffers or in both. V8 limits the objects by itself. It needs a margin on top, for
+// young objects and for garbage: it counts buffers outside its heap only now and then,
+// and gives up when it cannot have a page in the middle of a collection.
 func (pl plan) dataLimit(memoryMB int) uint64 {
-	return pl.baseline + uint64(max(0, memoryMB))<<20 + dataSlack //nolint:gosec // not negative
+	return pl.baseline + uint64(memoryMB+max(32, memoryMB/4))<<20 //nolint:gosec // not negative
 }
 
 // negotiate finds the strongest plan that works here, by starting a worker with
