@@ -35,7 +35,7 @@ func (a *analysis) candidates(call node) []*function {
 		return nil
 	}
 	callee := a.unwrap(a.field(call, "function"))
-	if f := a.functionAt(callee); f != nil {
+	if f := a.called(callee); f != nil {
 		return []*function{f}
 	}
 	switch a.kind(callee) {
@@ -51,6 +51,37 @@ func (a *analysis) candidates(call node) []*function {
 		return unique(all)
 	}
 	return nil
+}
+
+// called is the function that a callee is, names, or calls with another this.
+func (a *analysis) called(callee node) *function {
+	if f := a.functionAt(callee); f != nil {
+		return f
+	}
+	if method := a.rebinds(callee); method == "call" || method == "apply" {
+		return a.functionAt(a.field(callee, "object"))
+	}
+	return nil
+}
+
+// rebinds is the method of a callee that calls what it is a member of.
+func (a *analysis) rebinds(callee node) string {
+	if a.kind(callee) != "member_expression" || a.functionAt(a.field(callee, "object")) == nil {
+		return ""
+	}
+	return a.text(a.field(callee, "property"))
+}
+
+// passes are the arguments of a call as its callee sees them.
+func (a *analysis) passes(call node) []node {
+	args := a.arguments(call)
+	switch a.rebinds(a.unwrap(a.field(call, "function"))) {
+	case "call":
+		return args[min(1, len(args)):]
+	case "apply":
+		return nil
+	}
+	return args
 }
 
 // namedCandidates are the functions that a variable or parameter can hold.
@@ -85,7 +116,7 @@ func (a *analysis) namedCandidates(b *binding) []*function {
 // callees, or into handed when nothing is known of the callee.
 func (a *analysis) hand(call node) {
 	var unknown []*function
-	for i, arg := range a.arguments(call) {
+	for i, arg := range a.passes(call) {
 		passed := a.functionsIn(arg)
 		if len(passed) == 0 {
 			continue

@@ -106,7 +106,7 @@ func (c *control) isDirect(n node) bool {
 		return false
 	}
 	callee := c.unwrap(c.field(n, "function"))
-	if c.functionAt(callee) != nil {
+	if c.called(callee) != nil {
 		return true
 	}
 	switch c.kind(callee) {

@@ -82,7 +82,7 @@ func (d *data) parameter(f *function, index int) *value {
 	}
 	var all []*value
 	for _, call := range d.sites[f] {
-		if args := d.arguments(call); index < len(args) && d.kind(args[index]) != "spread_element" {
+		if args := d.passes(call); index < len(args) && d.kind(args[index]) != "spread_element" {
 			all = append(all, d.eval(args[index]))
 		}
 	}
