@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -143,11 +144,11 @@ func (c *capabilityAddCommand) Run(ctx context.Context, a *app) error {
 
 func (c *capabilityAddCommand) source() (capability.Source, error) {
 	if (c.File == "") == (c.Tool == "") {
-		return capability.Source{}, usageError{fmt.Errorf("name either a program's file or a --tool")}
+		return capability.Source{}, usageError{errors.New("name either a program's file or a --tool")}
 	}
 	if c.Tool != "" {
 		if c.Args != "" && !json.Valid([]byte(c.Args)) {
-			return capability.Source{}, usageError{fmt.Errorf("--args is no JSON")}
+			return capability.Source{}, usageError{errors.New("--args is no JSON")}
 		}
 		return capability.Source{Type: capability.ToolSource, ToolID: c.Tool, DefaultArgs: json.RawMessage(c.Args)}, nil
 	}

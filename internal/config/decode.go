@@ -119,7 +119,7 @@ func (d *decoder) value(v *hujson.Value, to reflect.Value, path string) {
 	if l, ok := v.Value.(hujson.Literal); ok && l.Kind() == 'n' {
 		return // null is absent
 	}
-	switch to.Kind() { //nolint:exhaustive // the kinds that Config has
+	switch to.Kind() {
 	case reflect.Pointer:
 		to.Set(reflect.New(to.Type().Elem()))
 		d.value(v, to.Elem(), path)

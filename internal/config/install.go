@@ -207,7 +207,7 @@ func (e *editor) set(path []string, value any) {
 		last := i == len(path)-1
 		next, found := member(v, key)
 		if !found {
-			var content any = value
+			content := value
 			for j := len(path) - 1; j > i; j-- {
 				content = map[string]any{path[j]: content}
 			}

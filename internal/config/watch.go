@@ -58,7 +58,10 @@ func Watch(ctx context.Context, path string, lookup Lookup, onChange func(*Confi
 			if filepath.Clean(event.Name) == path && !event.Has(fsnotify.Chmod) {
 				changed()
 			}
-		case <-w.Errors:
+		case _, ok := <-w.Errors:
+			if !ok {
+				return nil
+			}
 			changed() // events may have been lost: look
 		case <-timer.C:
 			first = time.Time{}

@@ -63,7 +63,8 @@ func program(code string) execute.Request {
 // must runs a program that has to succeed.
 func must(tb testing.TB, g interface {
 	Execute(context.Context, execute.Request) *execute.Answer
-}, code string) *execute.Answer {
+}, code string,
+) *execute.Answer {
 	tb.Helper()
 	a := g.Execute(tb.Context(), program(code))
 	if a.Status != execute.StatusSuccess {

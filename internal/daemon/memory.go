@@ -24,7 +24,7 @@ func (m memory) Finish(ctx context.Context, finished []execute.Finished) (execut
 		studies[i] = learn.Prepare(f.Trace, f.Capability, learn.Options{AllowPartial: f.AllowPartial})
 	}
 	var first learn.Result
-	err := m.Store.FinishRuns(ctx, traces, func(ctx context.Context, tx *store.Tx) error {
+	err := m.FinishRuns(ctx, traces, func(ctx context.Context, tx *store.Tx) error {
 		for i, study := range studies {
 			result, err := study.Apply(ctx, tx)
 			if err != nil {
@@ -44,11 +44,11 @@ func (m memory) Finish(ctx context.Context, finished []execute.Finished) (execut
 
 // CapabilityAt returns a capability at one of its versions; 0 is its head.
 func (m memory) CapabilityAt(ctx context.Context, nameOrID string, version int) (capability.Capability, error) {
-	c, err := m.Store.Capability(ctx, nameOrID)
+	c, err := m.Capability(ctx, nameOrID)
 	if err != nil || version == 0 || version == c.Version {
 		return c, err
 	}
-	versions, err := m.Store.CapabilityVersions(ctx, nameOrID)
+	versions, err := m.CapabilityVersions(ctx, nameOrID)
 	if err != nil {
 		return c, err
 	}

@@ -81,7 +81,7 @@ func (l *link) callOnce(ctx context.Context, id tool.ID, args json.RawMessage, p
 		if err != nil {
 			return nil, err
 		}
-		if _, err := l.m.known(id); err != nil {
+		if err := l.m.known(id); err != nil {
 			return nil, err
 		}
 		raw, err := l.send(ctx, s, id, args, p)

@@ -127,8 +127,7 @@ func diagnoseHTTP(server string, err error) error {
 
 // plain drops the URL from a url.Error: it may hold a key.
 func plain(err error) error {
-	var u *url.Error
-	if errors.As(err, &u) {
+	if u, ok := errors.AsType[*url.Error](err); ok {
 		return u.Err
 	}
 	return err

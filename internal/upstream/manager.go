@@ -274,7 +274,7 @@ func (m *Manager) Call(ctx context.Context, id tool.ID, args json.RawMessage, on
 	l := m.links[id.Server()]
 	m.mu.Unlock()
 	if l == nil {
-		_, err := m.known(id)
+		err := m.known(id)
 		if err == nil {
 			err = fault.New(fault.Unavailable, "the gateway is stopping")
 		}
@@ -287,16 +287,16 @@ func (m *Manager) Call(ctx context.Context, id tool.ID, args json.RawMessage, on
 }
 
 // known finds a tool by its exact id, or explains.
-func (m *Manager) known(id tool.ID) (tool.Tool, error) {
+func (m *Manager) known(id tool.ID) error {
 	c := m.Catalog()
-	if t, ok := c.Get(id); ok {
-		return t, nil
+	if _, ok := c.Get(id); ok {
+		return nil
 	}
 	t, err := c.Resolve(id.Server(), id.Name())
 	if err == nil {
-		return tool.Tool{}, fault.New(fault.UnknownTool, "%s is no exact name", id).WithHint("call %s", t.ID)
+		return fault.New(fault.UnknownTool, "%s is no exact name", id).WithHint("call %s", t.ID)
 	}
-	return tool.Tool{}, err
+	return err
 }
 
 // withTool names the tool in a fault that does not yet.

@@ -3,6 +3,7 @@ package upstream
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -96,7 +97,8 @@ func wantFault(t *testing.T, err error, code fault.Code) *fault.Error {
 	if fault.CodeOf(err) != code {
 		t.Fatalf("error %v, want code %s", err, code)
 	}
-	f, ok := err.(*fault.Error)
+	f := &fault.Error{}
+	ok := errors.As(err, &f)
 	if !ok {
 		t.Fatalf("%T is no *fault.Error", err)
 	}

@@ -69,5 +69,5 @@ func (s *Server) spawn(ctx context.Context, dataDir string) (*child, error) {
 
 // heard passes the database's own log on, for developers.
 func (s *Server) heard(line string) {
-	s.log.Debug("embedded database says", "line", line) //nolint:sloglint // a line on stderr belongs to no request
+	s.log.Debug("embedded database says", "line", line)
 }

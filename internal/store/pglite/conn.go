@@ -38,8 +38,8 @@ func connPair() (client, server net.Conn, err error) {
 }
 
 func fdConn(fd int) (net.Conn, error) {
-	f := os.NewFile(uintptr(fd), "pglite") //nolint:gosec // a descriptor is never negative here
-	c, err := net.FileConn(f)              // duplicates the descriptor
+	f := os.NewFile(uintptr(fd), "pglite")
+	c, err := net.FileConn(f) // duplicates the descriptor
 	return c, errors.Join(err, f.Close())
 }
 
@@ -56,7 +56,7 @@ func hungUp(c net.Conn) bool {
 	var gone bool
 	err = raw.Control(func(fd uintptr) {
 		var b [1]byte
-		n, _, rerr := syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT) //nolint:gosec // a descriptor fits
+		n, _, rerr := syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
 		gone = n == 0 && rerr == nil
 	})
 	return gone || err != nil

@@ -27,7 +27,7 @@ const lockPoll = 50 * time.Millisecond
 // second time on the same files without a word and destroy them.
 func lockDirectory(ctx context.Context, dir string, wait time.Duration) (*os.File, error) {
 	path := dir + ".lock"
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600) //nolint:gosec // beside our own data directory
 	if err != nil {
 		return nil, fmt.Errorf("open the lock of the data directory: %w", err)
 	}
@@ -67,7 +67,7 @@ func checkDirectory(dir string) (initialised bool, err error) {
 	if !info.IsDir() {
 		return false, fault.New(fault.StorageUnavailable, "%s is not a directory", dir)
 	}
-	version, err := os.ReadFile(filepath.Join(dir, "PG_VERSION"))
+	version, err := os.ReadFile(filepath.Join(dir, "PG_VERSION")) //nolint:gosec // in our own data directory
 	if errors.Is(err, fs.ErrNotExist) {
 		entries, err := os.ReadDir(dir)
 		if err == nil && len(entries) > 0 {

@@ -100,7 +100,7 @@ func fetch(ctx context.Context, deno, work string) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, installTimeout)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, deno, "install", "--frozen", "--node-modules-dir=auto", "--quiet") //nolint:gosec // the configured Deno
+	cmd := exec.CommandContext(ctx, deno, "install", "--frozen", "--node-modules-dir=auto", "--quiet")
 	cmd.Dir = work
 	cmd.Env = append(os.Environ(), "NO_COLOR=1", "DENO_NO_UPDATE_CHECK=1", "DENO_DIR="+filepath.Join(work, "cache"))
 	if r, ok := os.LookupEnv("npm_config_registry"); ok {

@@ -64,11 +64,11 @@ func cstring(s string) []byte { return append([]byte(s), 0) }
 
 // cutCString takes a NUL-terminated string off the front of b.
 func cutCString(b []byte) (s string, rest []byte, err error) {
-	i := bytes.IndexByte(b, 0)
-	if i < 0 {
+	before, after, ok := bytes.Cut(b, []byte{0})
+	if !ok {
 		return "", nil, errMessage
 	}
-	return string(b[:i]), b[i+1:], nil
+	return string(before), after, nil
 }
 
 // readMessage reads a front-end message of at most limit bytes.

@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"sync"
 	"testing"
 
@@ -48,8 +49,8 @@ func Main(m *testing.M) int {
 		shared.store.Close()
 	}
 	var err error
-	for i := len(shared.cleanup) - 1; i >= 0; i-- {
-		err = errors.Join(err, shared.cleanup[i]())
+	for _, v := range slices.Backward(shared.cleanup) {
+		err = errors.Join(err, v())
 	}
 	err = errors.Join(err, goleak.Find())
 	if err != nil && code == 0 {

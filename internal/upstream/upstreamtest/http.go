@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync/atomic"
 )
@@ -50,7 +51,7 @@ func (s *HTTPServer) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 	switch r.Method {
 	case "initialize":
-		w.Header().Set("Mcp-Session-Id", fmt.Sprint(s.sessions.Add(1)))
+		w.Header().Set("Mcp-Session-Id", strconv.FormatInt(s.sessions.Add(1), 10))
 		answer(w, r.ID, `{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"scripted","version":"1"}}`)
 	case "tools/list":
 		var tools []string

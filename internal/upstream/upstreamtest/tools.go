@@ -139,7 +139,8 @@ func (s *server) call(r request) {
 
 // question asks the client and answers the call with the client's answer.
 func (s *server) question(id json.RawMessage, name string) {
-	method, params := "", "{}"
+	var method string
+	params := "{}"
 	switch name {
 	case "elicit":
 		method = "elicitation/create"
