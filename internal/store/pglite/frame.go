@@ -66,7 +66,7 @@ func (u unit) empty() bool { return len(u) <= headerSize }
 
 // send writes a unit; an empty one asks for statistics.
 func (f *frames) send(u unit) error {
-	binary.BigEndian.PutUint32(u, uint32(len(u)-headerSize)) //nolint:gosec // bounded by maxUnit
+	binary.BigEndian.PutUint32(u, uint32(len(u)-headerSize))
 	_, err := f.w.Write(u)
 	return err
 }

@@ -56,7 +56,7 @@ func (m message) body() []byte { return m[messageHead:] }
 
 // sized writes the length that the message has into its head.
 func (m message) sized() message {
-	binary.BigEndian.PutUint32(m[1:], uint32(len(m)-1)) //nolint:gosec // bounded by maxUnit
+	binary.BigEndian.PutUint32(m[1:], uint32(len(m)-1))
 	return m
 }
 
@@ -147,7 +147,7 @@ func (m message) columns() ([]string, error) {
 		if len(b) < 4 {
 			return nil, errMessage
 		}
-		n := int32(binary.BigEndian.Uint32(b)) //nolint:gosec // -1 is NULL
+		n := int32(binary.BigEndian.Uint32(b))
 		b = b[4:]
 		if n < 0 {
 			cols = append(cols, "")
