@@ -13,13 +13,13 @@ const ptr = (buffer) => {
 };
 const path = (s) => ptr(bytes(s));
 const zero = () => ptr(new Uint8Array(256));
-const names = { 1: "EPERM", 2: "ENOENT", 3: "ESRCH", 9: "EBADF", 13: "EACCES", 14: "EFAULT", 18: "EXDEV", 22: "EINVAL", 24: "EMFILE", 25: "ENOTTY", 38: "ENOSYS", 95: "EOPNOTSUPP" };
+const names = { 1: "EPERM", 2: "ENOENT", 3: "ESRCH", 9: "EBADF", 13: "EACCES", 14: "EFAULT", 17: "EEXIST", 18: "EXDEV", 22: "EINVAL", 24: "EMFILE", 25: "ENOTTY", 38: "ENOSYS", 95: "EOPNOTSUPP" };
 
 function attempt(name, nr, ...args) {
   while (args.length < 6) args.push(0n);
   const r = libc.symbols.syscall(BigInt(nr), ...args.map(BigInt));
   const e = new Deno.UnsafePointerView(libc.symbols.__errno_location()).getInt32();
-  console.log(name, r >= 0n ? "allowed" : names[e] ?? `errno ${e}`);
+  console.log(name, r >= 0n ? "allowed" : names[e] ?? `errno${e}`);
   return r;
 }
 const CWD = -100n;
