@@ -215,38 +215,54 @@ func (s Shape) MarshalJSON() ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// UnmarshalJSON reads what a JSON Schema says of types, properties and items; the
-// rest of it is passed over, and so is what is not understood.
+// UnmarshalJSON reads what a JSON Schema says of types, properties and items, to
+// the depth that shapes have. The rest of it is passed over, and so is what is not
+// understood: schemas come from anywhere.
 func (s *Shape) UnmarshalJSON(b []byte) error {
-	*s = Shape{}
-	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(b, &fields); err != nil {
-		var allowed bool
-		return json.Unmarshal(b, &allowed) // true and false are schemas too
+	var schema any
+	if err := json.Unmarshal(b, &schema); err != nil {
+		return err
 	}
-	var one string
-	if json.Unmarshal(fields["type"], &one) == nil && one != "" {
+	*s = readSchema(schema, maxShapeDepth+1).cut(MaxProperties)
+	return nil
+}
+
+func readSchema(schema any, depth int) Shape {
+	var s Shape
+	fields, ok := schema.(map[string]any)
+	if !ok || depth == 0 {
+		return s
+	}
+	if one, ok := fields["type"].(string); ok {
 		s.Types = []string{one}
 	} else {
-		_ = json.Unmarshal(fields["type"], &s.Types) // anything else says nothing
+		s.Types = stringsOf(fields["type"])
 	}
-	var properties map[string]json.RawMessage
-	if json.Unmarshal(fields["properties"], &properties) == nil && len(properties) > 0 {
-		s.Properties = map[string]Shape{}
-		for key, raw := range properties {
-			var p Shape
-			if json.Unmarshal(raw, &p) == nil {
-				s.Properties[key] = p
-			}
+	if properties, ok := fields["properties"].(map[string]any); ok && len(properties) > 0 {
+		s.Properties = make(map[string]Shape, len(properties))
+		for key, p := range properties {
+			s.Properties[key] = readSchema(p, depth-1)
 		}
 	}
-	_ = json.Unmarshal(fields["required"], &s.Required)
+	s.Required = stringsOf(fields["required"])
 	slices.Sort(s.Required)
-	var items Shape
-	if raw, ok := fields["items"]; ok && json.Unmarshal(raw, &items) == nil {
-		s.Items = &items
+	if items, ok := fields["items"]; ok {
+		inner := readSchema(items, depth-1)
+		s.Items = &inner
 	}
-	return nil
+	return s
+}
+
+// stringsOf returns the strings of a list; nil for anything else.
+func stringsOf(v any) []string {
+	list, _ := v.([]any)
+	var out []string
+	for _, item := range list {
+		if s, ok := item.(string); ok {
+			out = append(out, s)
+		}
+	}
+	return out
 }
 
 // Observed is what results have shown of a tool's output.

@@ -138,3 +138,25 @@ func TestCover(t *testing.T) {
 		})
 	}
 }
+
+// FuzzShape: results and schemas come from anywhere. What was learnt must be
+// readable again, and no larger than it may be.
+func FuzzShape(f *testing.F) {
+	f.Add(`{"a":[1,null,{"b":"x"}]}`, `{"type":["object"],"properties":{"a":{"items":true}},"required":["a",1]}`)
+	f.Add(strings.Repeat(`{"properties":{"a":`, 5000)+"1"+strings.Repeat("}}", 5000), "true")
+	f.Fuzz(func(t *testing.T, value, schema string) {
+		var known Shape
+		if json.Unmarshal([]byte(schema), &known) != nil {
+			return
+		}
+		learnt, err := MergeSchema(json.RawMessage(schema), json.RawMessage(value))
+		if err != nil {
+			return
+		}
+		var again Shape
+		if err := json.Unmarshal(learnt, &again); err != nil || again.count() > MaxProperties {
+			t.Errorf("%s: %v, %d properties", learnt, err, again.count())
+		}
+		Cover(known, again)
+	})
+}
