@@ -21,8 +21,10 @@ func exported(t *testing.T) (Capability, string) {
 		Source:     Source{Type: CodeSource, Code: "return await mcp.fs.read({path: \"<a>\u2028\"})"},
 		Parameters: []structure.Parameter{{Name: "path", Schema: json.RawMessage(`{"type":"string"}`), Required: true}},
 		Structure: structure.Structure{Nodes: []structure.Node{
-			{ID: "n1", Type: structure.Task, Tool: "fs:read"}, {ID: "n2", Type: structure.Task, Tool: "fs:read"},
-			{ID: "n3", Type: structure.Task, Tool: "fs:*"}, {ID: "c1", Type: structure.Capability, CapabilityID: "other"},
+			{ID: "n1", Type: structure.Task, Tool: "fs:read"},
+			{ID: "n2", Type: structure.Task, Tool: "fs:read"},
+			{ID: "n3", Type: structure.Task, Tool: "fs:*"},
+			{ID: "c1", Type: structure.Capability, CapabilityID: "other"},
 		}, Edges: []structure.Edge{}},
 	}
 	var b bytes.Buffer

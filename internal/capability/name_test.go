@@ -78,8 +78,13 @@ func TestWeight(t *testing.T) {
 		s    EdgeSource
 		want string
 	}{
-		{Dependency, ObservedEdge, "1.00"}, {Contains, ObservedEdge, "0.80"}, {Provides, ObservedEdge, "0.70"}, {Sequence, ObservedEdge, "0.50"},
-		{Provides, InferredEdge, "0.49"}, {Dependency, TemplateEdge, "0.50"}, {Sequence, TemplateEdge, "0.25"},
+		{Dependency, ObservedEdge, "1.00"},
+		{Contains, ObservedEdge, "0.80"},
+		{Provides, ObservedEdge, "0.70"},
+		{Sequence, ObservedEdge, "0.50"},
+		{Provides, InferredEdge, "0.49"},
+		{Dependency, TemplateEdge, "0.50"},
+		{Sequence, TemplateEdge, "0.25"},
 	} {
 		if got := fmt.Sprintf("%.2f", Weight(tt.t, tt.s)); got != tt.want {
 			t.Errorf("%s %s: %s, want %s", tt.t, tt.s, got, tt.want)

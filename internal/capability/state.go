@@ -23,9 +23,9 @@ func (s State) RunsByIntent() bool { return s == Active || s == Promoted }
 const (
 	// DegradeAfter is how many failures in a row degrade a capability.
 	DegradeAfter = 3
-	// A capability is promoted after at least PromoteRuns runs with a success rate
-	// above PromoteRate.
+	// PromoteRuns is how many runs a capability needs to be promoted.
 	PromoteRuns = 3
+	// PromoteRate is what its success rate must be above.
 	PromoteRate = 0.7
 
 	// reasonUnused is that of candidates which a job has put away.

@@ -2,6 +2,7 @@ package learn
 
 import (
 	"fmt"
+	"strconv"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -117,7 +118,7 @@ func TestLearningStaysInBounds(t *testing.T) {
 		runs := rapid.IntRange(1, 200).Draw(t, "runs")
 		for range runs {
 			r := Run{
-				PathHash: fmt.Sprint(rapid.IntRange(0, 100).Draw(t, "path")), Success: rapid.Bool().Draw(t, "success"),
+				PathHash: strconv.Itoa(rapid.IntRange(0, 100).Draw(t, "path")), Success: rapid.Bool().Draw(t, "success"),
 				DurationMS: rapid.Float64Range(0, 1e6).Draw(t, "ms"),
 			}
 			if p := Priority(l, r); p < 0 || p > 1 {

@@ -39,8 +39,11 @@ func reference(name string) capability.Capability {
 		Source: capability.Source{Type: capability.CodeSource, Code: "const file = await mcp.fs.stat({ path });"},
 		Structure: structure.Structure{
 			Nodes: []structure.Node{
-				task("n1", "stat"), {ID: "d1", Type: structure.Decision, Condition: "file.exists"},
-				task("n2", "read"), task("n3", "create"), task("n4", "write"),
+				task("n1", "stat"),
+				{ID: "d1", Type: structure.Decision, Condition: "file.exists"},
+				task("n2", "read"),
+				task("n3", "create"),
+				task("n4", "write"),
 			},
 			Edges: []structure.Edge{
 				{From: "n1", To: "d1", Type: structure.Sequence},

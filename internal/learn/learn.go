@@ -169,6 +169,9 @@ func (s *Study) teach(lesson *capability.Lesson, e capability.Evidence) {
 	lesson.Activate = s.outcome.Save && e.Version != e.Head && !e.Proven
 	if lesson.Activate {
 		e.Head, e.ConsecutiveFailures = e.Version, 0
+		if e.State != capability.Retired { // what the head has earned is not the new program's
+			e.State, e.StateReason = capability.Candidate, ""
+		}
 	}
 	if s.trace.Exact { // nothing is learnt from guessed paths
 		e.Learning = Update(e.Learning, s.run)

@@ -232,6 +232,9 @@ func TestAnotherVersion(t *testing.T) {
 	t.Parallel()
 	one := setup(t)
 	one.finish(t, one.reads(true, 10), learn.Options{})
+	if _, err := one.store.MoveCapability(t.Context(), "read_or_create", capability.Event{Kind: capability.Proved}); err != nil {
+		t.Fatal(err)
+	}
 	changed := reference("read_or_create")
 	changed.HashExact, changed.HashShape = "exact-2", "shape-2"
 	c, _, err := one.store.UpsertCandidate(t.Context(), changed)
@@ -240,7 +243,7 @@ func TestAnotherVersion(t *testing.T) {
 	}
 	two := bundle{one.store, c}
 	for range 3 {
-		if r := two.finish(t, two.reads(false, 10), learn.Options{}); r.Activated || r.After != capability.Active {
+		if r := two.finish(t, two.reads(false, 10), learn.Options{}); r.Activated || r.After != capability.Promoted {
 			t.Errorf("a failed run: %+v", r)
 		}
 	}

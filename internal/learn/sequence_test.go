@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -35,7 +36,7 @@ func timed(text string) []trace.Call {
 		if inRegion {
 			name, pass, inPass := strings.Cut(region, "/")
 			c.ParentNode = name
-			if k := int(pass0(pass)); inPass {
+			if k := number(pass); inPass {
 				c.Iteration = &k
 			}
 		}
@@ -44,7 +45,7 @@ func timed(text string) []trace.Call {
 	return out
 }
 
-func pass0(text string) (n int) { _, _ = fmt.Sscan(text, &n); return n }
+func number(text string) (n int) { _, _ = fmt.Sscan(text, &n); return n }
 
 // inside reads "f1>n1#0 l1>n2".
 func inside(text string) structure.Structure {
@@ -52,9 +53,9 @@ func inside(text string) structure.Structure {
 	seen := map[string]bool{}
 	for word := range strings.FieldsSeq(text) {
 		from, to, _ := strings.Cut(word, ">")
-		to, number, numbered := strings.Cut(to, "#")
+		to, index, numbered := strings.Cut(to, "#")
 		e := structure.Edge{From: from, To: to, Type: structure.Contains}
-		if branch := pass0(number); numbered {
+		if branch := number(index); numbered {
 			e.Branch = &branch
 		}
 		s.Edges = append(s.Edges, e)
@@ -203,7 +204,7 @@ func BenchmarkPrepare(b *testing.B) {
 	base := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 	for i := range 500 {
 		calls = append(calls, trace.Call{
-			NodeID: "n1", Seq: i, Tool: tool.MakeID("s", fmt.Sprint(i%20)), Status: trace.CallOK, Result: json.RawMessage(`{"a":1,"b":[{"c":"x"}]}`),
+			NodeID: "n1", Seq: i, Tool: tool.MakeID("s", strconv.Itoa(i%20)), Status: trace.CallOK, Result: json.RawMessage(`{"a":1,"b":[{"c":"x"}]}`),
 			StartedAt: base.Add(time.Duration(i) * time.Millisecond), Duration: time.Millisecond,
 		})
 	}

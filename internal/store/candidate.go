@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/google/uuid"
@@ -184,7 +185,7 @@ func (s *Store) RollbackCapability(ctx context.Context, name string, version int
 			select activated_at is not null from capability_version
 			where workspace_id = @ws and pattern_id = @id and version = @version`, s.args(pgx.NamedArgs{"id": c.ID, "version": version}))
 		if err := row.Scan(&proven); err != nil {
-			if err == pgx.ErrNoRows {
+			if errors.Is(err, pgx.ErrNoRows) {
 				return fault.New(fault.NotFound, "capability %q has no version %d", c.Name, version)
 			}
 			return err

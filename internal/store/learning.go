@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/google/uuid"
@@ -150,9 +151,7 @@ func (t *Tx) ReadLearning(_ context.Context, id uuid.UUID, version int, tools []
 // transaction learns on top of it.
 func (t *Tx) KeepLesson(l capability.Lesson) {
 	t.lessons[l.Run] = l
-	for id, o := range l.Observed {
-		t.observed[id] = o
-	}
+	maps.Copy(t.observed, l.Observed)
 	if l.Evidence == nil {
 		return
 	}

@@ -148,7 +148,7 @@ func shorten(path []step) []step {
 
 // child takes in a frame that was opened in this one.
 func (w *walk) child(fr *frame) {
-	path := w.folder.fold(fr)
+	path := w.fold(fr)
 	switch {
 	case fr.pass != "":
 		w.pass(w.group(fr.pass), path)
