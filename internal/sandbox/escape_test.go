@@ -33,6 +33,21 @@ try { null.x } catch (e) { e.stack } return /object|function/.test(seen)`, "fals
 }))`, `["","","","","","","","","","","","",""]`},
 	"network": {`return await tryAll([() => fetch("http://127.0.0.1:1"), () => new (globalThis as any).WebSocket("ws://127.0.0.1:1"),
   async () => (await import("node:sqlite")).DatabaseSync("/tmp/x.db")])`, `["","",""]`},
+	"inspector": {`return await tryAll([async () => { const i = await import("node:inspector"); i.open(9229, "127.0.0.1"); return "open" },
+  async () => { const i = await import("node:inspector"); const s = new i.Session(); s.connect(); return "connected" }])`, `["",""]`},
+	"foreign functions": {`return await tryAll([() => (Deno as any).dlopen("libc.so.6", {}), () => new Function("return Deno.dlopen('libc.so.6', {})")(),
+  async () => (await import("node:process")).dlopen({}, "/lib/x.so")])`, `["","",""]`},
+	"asking for permission": {`return await tryAll([() => (Deno as any).permissions.request({ name: "read" }), () => (navigator as any).permissions.query({ name: "read" }), () => prompt("?"), () => confirm("?")])`, `["","","",""]`},
+	"engine flags": {`const flags = await tryAll([async () => { const v8 = await import("node:v8"); v8.setFlagsFromString("--allow-natives-syntax"); v8.setFlagsFromString("--expose-gc"); return "" }]);
+return [...flags, ...await tryAll([() => (0, eval)("%GetOptimizationStatus(tryAll)"), () => (globalThis as any).gc()])]`, `["","",""]`},
+	"what persists": {`return await tryAll([() => localStorage.setItem("a", "1"), () => sessionStorage.setItem("a", "1"), async () => await (await caches.open("v")).put("http://a", new Response("x")),
+  () => (Deno as any).openKv(), async () => new (await import("node:sqlite")).DatabaseSync("file.db")])`, `["","","","",""]`},
+	"listeners": {`const seen: string[] = []; const on = EventTarget.prototype.addEventListener;
+for (const type of ["unhandledrejection", "error", "unload", "beforeunload", "message"]) {
+  try { on.call(globalThis as any, type, (e: any) => { seen.push(type + typeof (e.reason?.frame ?? e.target?.Deno)); e.stopImmediatePropagation() }) } catch { /* refused is fine too */ }
+}
+Promise.reject(new Error("mine")); setTimeout(() => { throw new Error("mine too") }); await new Promise((r) => setTimeout(r, 5));
+return [seen.every((s) => s.endsWith("undefined")), (await mcp.a.b({ n: 1 })).n]`, "[true,1]"},
 	"imported text": {`const m = await import("data:text/javascript,export default typeof Deno + typeof process"); return m.default`, `"undefinedundefined"`},
 }
 

@@ -30,7 +30,9 @@ func maybeFakeWorker() {
 	var out strings.Builder
 	w := wire.NewWriter(&out)
 	for _, f := range script {
-		if f.Raw != nil {
+		if f.Stderr > 0 {
+			_, _ = os.Stderr.WriteString("first words\n" + strings.Repeat("x", f.Stderr))
+		} else if f.Raw != nil {
 			out.Write(f.Raw)
 		} else if f.Kind == wire.Hello {
 			_ = w.Write(f.Kind, wire.EncodeHello(f.Version), nil)
@@ -52,6 +54,7 @@ type frameText struct {
 	Version    uint32
 	Head, Text string
 	Raw        []byte
+	Stderr     int // bytes of it
 }
 
 // runFake runs a program in a fake worker.
@@ -154,6 +157,23 @@ func TestForgedButHarmless(t *testing.T) {
 	// A failure that no call had is the program's own word.
 	_, err = runFake(t, Program{}, frameText{Kind: wire.Fail, Text: `{"kind":"tool","name":"ToolError","message":"m","callId":7,"server":"a","tool":"b"}`})
 	wantFault(t, err, fault.ToolFailed)
+}
+
+// TestStderrFlood shows that a worker may write to stderr without end: it is read, and
+// its first part is kept.
+func TestStderrFlood(t *testing.T) {
+	t.Parallel()
+	out, err := runFake(t, Program{}, frameText{Stderr: 32 << 20}, frameText{Kind: wire.Done, Text: "1"})
+	wantResult(t, out, err, "1")
+	h := &head{limit: 10}
+	for range 3 {
+		if n, err := h.Write([]byte("abcdef")); n != 6 || err != nil {
+			t.Errorf("%d bytes, %v", n, err)
+		}
+	}
+	if h.String() != "abcdefabcd" {
+		t.Errorf("%q was kept", h)
+	}
 }
 
 func TestWorkerVersion(t *testing.T) {

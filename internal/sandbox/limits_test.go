@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/pml-run/pml/internal/fault"
@@ -213,30 +214,57 @@ func TestCancelCause(t *testing.T) {
 	wantFault(t, err, fault.Timeout)
 }
 
-// TestHold waits, inside a call, for longer than the run may take.
+// TestClock holds a clock, in time that passes only here.
+func TestClock(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		expired := make(chan struct{})
+		c := newClock(300*time.Millisecond, func() { close(expired) })
+		time.Sleep(100 * time.Millisecond)
+		release := c.hold()
+		nested := c.hold()
+		time.Sleep(time.Hour)
+		nested()
+		nested() // the second time does nothing
+		time.Sleep(time.Hour)
+		select {
+		case <-expired:
+			t.Fatal("the clock ran while it was held")
+		default:
+		}
+		release()
+		began := time.Now()
+		<-expired
+		if d := time.Since(began); d != 200*time.Millisecond {
+			t.Errorf("expired %s after the hold, want 200ms", d)
+		}
+		if used := c.stop(); used != 300*time.Millisecond || c.stop() != used {
+			t.Errorf("the clock counted %s, want 300ms", used)
+		}
+	})
+}
+
+// TestHold holds the clock of the run that a call belongs to.
 func TestHold(t *testing.T) {
 	t.Parallel()
 	host := &fakeHost{call: func(ctx context.Context, c Call) (json.RawMessage, error) {
-		release := Hold(ctx)
-		defer release()
-		nested := Hold(ctx)
-		nested()
-		nested()
-		select {
-		case <-time.After(400 * time.Millisecond):
-			return c.Args, nil
-		case <-ctx.Done():
-			return nil, ctx.Err()
+		clock, ok := ctx.Value(clockKey{}).(*clock)
+		if !ok {
+			return nil, errors.New("no clock")
 		}
+		holds := func() int {
+			clock.mu.Lock()
+			defer clock.mu.Unlock()
+			return clock.holds
+		}
+		release := Hold(ctx)
+		held := holds()
+		release()
+		release()
+		return json.RawMessage(fmt.Sprintf("[%d,%d]", held, holds())), nil
 	}}
-	limits := Limits{Wall: 300 * time.Millisecond}
-	out, err := sharedPool(t).Run(t.Context(), Program{Source: "await mcp.a.b({}); return 1", Limits: limits}, host)
-	wantResult(t, out, err, "1")
-	if out.Wall >= 300*time.Millisecond {
-		t.Errorf("the wall clock counted %s: the hold as well", out.Wall)
-	}
-	_, err = sharedPool(t).Run(t.Context(), Program{Source: "await mcp.a.b({}); for (;;) await null", Limits: limits}, host)
-	wantFault(t, err, fault.Timeout)
+	out, err := sharedPool(t).Run(t.Context(), Program{Source: "return await mcp.a.b({})"}, host)
+	wantResult(t, out, err, "[1,0]")
 	Hold(t.Context())() // outside a run: nothing happens
 }
 

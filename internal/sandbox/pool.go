@@ -33,6 +33,8 @@ type Pool struct {
 	runs sync.WaitGroup
 
 	plan plan // fixed before the first run
+	// launch starts one worker; a field for tests.
+	launch func(plan) (*worker, error)
 
 	mu       sync.Mutex
 	state    poolState
@@ -43,6 +45,8 @@ type Pool struct {
 	asleep   bool      // only a few workers are kept
 	lastRun  time.Time // when the last run began or ended
 	failure  error     // why the last start of a worker failed; nil after a success
+	// changed, set by tests, is called after each change of what Stats shows.
+	changed func(Stats)
 
 	started atomic.Int64
 }
@@ -71,6 +75,7 @@ func New(o Options) (*Pool, error) {
 		return nil, err
 	}
 	p := &Pool{opts: o, log: o.Logger.With("system", "sandbox"), compiler: newCompiler(compileCache), queue: newQueue()}
+	p.launch = p.start
 	if p.metrics, err = newMetrics(p, o.Registerer); err != nil {
 		return nil, fmt.Errorf("sandbox metrics: %w", err)
 	}
@@ -85,7 +90,7 @@ func (p *Pool) Start(ctx context.Context) error {
 		p.mu.Unlock()
 		return errors.New("sandbox: started before")
 	}
-	p.state = running
+	p.state, p.lastRun = running, time.Now()
 	p.mu.Unlock()
 	text, err := bundleRuntime()
 	if err != nil {
@@ -173,9 +178,19 @@ type Stats struct {
 func (p *Pool) Stats() Stats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	return p.statsLocked()
+}
+
+func (p *Pool) statsLocked() Stats {
 	return Stats{
 		Level: p.plan.report.Level, Idle: len(p.idle), Busy: p.busy, Starting: p.starting, Queued: p.queue.size,
 		Started: p.started.Load(),
+	}
+}
+
+func (p *Pool) changedLocked() {
+	if p.changed != nil {
+		p.changed(p.statsLocked())
 	}
 }
 
@@ -201,6 +216,7 @@ func (p *Pool) take(ctx context.Context, client string) (*worker, error) {
 	}
 	t := p.queue.push(client)
 	p.replenishLocked(p.opts.Size)
+	p.changedLocked()
 	p.mu.Unlock()
 	return p.await(ctx, t)
 }
@@ -256,6 +272,7 @@ func (p *Pool) release(w *worker) {
 	p.lastRun = time.Now()
 	p.serveLocked()
 	p.replenishLocked(p.opts.Size)
+	p.changedLocked()
 	p.mu.Unlock()
 }
 
@@ -270,6 +287,7 @@ func (p *Pool) offer(w *worker) {
 	p.idle = append(p.idle, w)
 	p.serveLocked()
 	p.replenishLocked(p.opts.Size)
+	p.changedLocked()
 }
 
 // serveLocked gives idle workers to those who wait.
@@ -304,7 +322,7 @@ const startBackoff = 200 * time.Millisecond
 
 // startOne starts one worker, on a starter's thread.
 func (p *Pool) startOne() {
-	w, err := p.start(p.plan)
+	w, err := p.launch(p.plan)
 	p.mu.Lock()
 	p.starting--
 	p.failure = err
@@ -333,20 +351,23 @@ func (p *Pool) shrink() {
 			return
 		case <-tick.C:
 		}
-		p.mu.Lock()
-		var spare []*worker
-		if p.busy == 0 && p.queue.size == 0 && time.Since(p.lastRun) >= p.opts.IdleAfter {
-			p.asleep = true
-			if n := len(p.idle) - asleepSize; n > 0 {
-				spare = p.idle[:n:n]
-				p.idle = p.idle[n:]
-			}
-		}
-		p.mu.Unlock()
-		for _, w := range spare {
-			w.kill()
-		}
+		p.letGo(time.Now())
 	}
+}
+
+// letGo ends the workers that are too many when nothing has run for long.
+func (p *Pool) letGo(now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.busy > 0 || p.queue.size > 0 || now.Sub(p.lastRun) < p.opts.IdleAfter {
+		return
+	}
+	p.asleep = true
+	for len(p.idle) > asleepSize {
+		p.idle[0].kill()
+		p.idle = p.idle[1:]
+	}
+	p.changedLocked()
 }
 
 // start starts one worker as a plan says.

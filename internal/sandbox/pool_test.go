@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -121,6 +120,9 @@ func TestQueue(t *testing.T) {
 func TestQueueFull(t *testing.T) {
 	t.Parallel()
 	p := newPool(t, Options{Size: 1, MaxBusy: 1, QueueLimit: 1})
+	p.mu.Lock()
+	reached := watch(p)
+	p.mu.Unlock()
 	entered, leave := make(chan struct{}), make(chan struct{})
 	host := &fakeHost{call: func(context.Context, Call) (json.RawMessage, error) {
 		entered <- struct{}{}
@@ -142,9 +144,7 @@ func TestQueueFull(t *testing.T) {
 		_, err := p.Run(ctx, prog, host)
 		waiting <- err
 	})
-	for p.Stats().Queued == 0 {
-		runtime.Gosched()
-	}
+	reached(func(s Stats) bool { return s.Queued == 1 })
 	_, err := p.Run(t.Context(), prog, host)
 	if f := wantFault(t, err, fault.Unavailable); !strings.Contains(f.Message, "1 programs are waiting, 1 are running") {
 		t.Errorf("message %q does not say how long the queue is", f.Message)
@@ -273,16 +273,49 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// TestShrink waits for a pool with nothing to do to let workers go, and for the next
-// run to bring them back.
+// TestShrink lets the workers of a pool with nothing to do go, and has the next run
+// bring them back.
 func TestShrink(t *testing.T) {
 	t.Parallel()
-	p := newPool(t, Options{Size: 5, IdleAfter: 50 * time.Millisecond})
-	for s := p.Stats(); s.Idle != asleepSize || s.Starting != 0; s = p.Stats() {
-		runtime.Gosched()
+	p, err := New(Options{Deno: denoPath(t), Size: 5, IdleAfter: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Stop)
+	reached := watch(p)
+	if err := p.Start(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	full := func(s Stats) bool { return s.Idle == 5 && s.Starting == 0 }
+	reached(full)
+	p.letGo(time.Now())
+	if s := p.Stats(); s.Idle != 5 {
+		t.Errorf("%d idle workers before their time", s.Idle)
+	}
+	p.letGo(time.Now().Add(2 * time.Hour))
+	if s := p.Stats(); s.Idle != asleepSize || s.Starting != 0 {
+		t.Errorf("%+v, want %d idle", s, asleepSize)
 	}
 	out, err := p.Run(t.Context(), Program{Source: "return 1"}, &fakeHost{})
 	wantResult(t, out, err, "1")
+	reached(full)
+}
+
+// watch returns a function that waits until the pool is in some state. It is called
+// before anything else of the pool.
+func watch(p *Pool) func(func(Stats) bool) {
+	changes := make(chan struct{}, 1)
+	p.changed = func(Stats) {
+		select {
+		case changes <- struct{}{}:
+		default:
+		}
+	}
+	return func(in func(Stats) bool) {
+		for !in(p.Stats()) {
+			<-changes
+		}
+	}
 }
 
 func TestResolveDeno(t *testing.T) {
