@@ -75,7 +75,7 @@ func BenchmarkParse(b *testing.B) {
 	src := corpus(b, 10_000)
 	b.SetBytes(int64(len(src)))
 	for b.Loop() {
-		if _, err := parse(src, maxParse); err != nil {
+		if _, err := parse(src); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -86,7 +86,7 @@ func BenchmarkParses(b *testing.B) {
 	src := corpus(b, 10_000)
 	b.SetBytes(int64(len(src)))
 	for b.Loop() {
-		if !parses(src, maxParse) {
+		if !parses(src) {
 			b.Fatal("does not parse")
 		}
 	}

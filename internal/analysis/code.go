@@ -59,12 +59,12 @@ func (g *origin) code(o CodeOptions, exact bool) Code {
 	}
 	if exact {
 		made := apply(g.src, slices.Concat(g.result, reads, g.marks))
-		if parses(made.out, maxParse) {
+		if parses(made.out) {
 			return Code{Text: made.out, Nodes: g.nodes, text: made}
 		}
 	}
 	for _, edits := range [][]edit{slices.Concat(g.result, reads), g.result} {
-		if made := apply(g.src, edits); len(edits) > 0 && parses(made.out, maxParse) {
+		if made := apply(g.src, edits); len(edits) > 0 && parses(made.out) {
 			return Code{Text: made.out, text: made}
 		}
 	}

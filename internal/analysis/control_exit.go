@@ -1,11 +1,12 @@
 package analysis
 
+import "slices"
+
 // jump builds a break or continue.
 func (c *control) jump(n node, cur point) {
 	label := c.text(c.field(n, "label"))
 	again := c.kind(n) == "continue_statement"
-	for i := len(c.targets) - 1; i >= 0; i-- {
-		t := c.targets[i]
+	for _, t := range slices.Backward(c.targets) {
 		to := t.leave
 		if again {
 			to = t.again
@@ -22,9 +23,12 @@ func (c *control) jump(n node, cur point) {
 // leave goes from cur to a point, through the finally clauses that stand inside stop.
 func (c *control) leave(cur, to point, stop *target) {
 	var through []*finally
-	for i := len(c.targets) - 1; i >= 0 && c.targets[i] != stop; i-- {
-		if f := c.targets[i].finally; f != nil {
-			through = append(through, f)
+	for _, t := range slices.Backward(c.targets) {
+		if t == stop {
+			break
+		}
+		if t.finally != nil {
+			through = append(through, t.finally)
 		}
 	}
 	var step func(from point, i int)

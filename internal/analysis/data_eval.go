@@ -1,6 +1,7 @@
 package analysis
 
 import (
+	"maps"
 	"strconv"
 
 	"github.com/pml-run/pml/internal/structure"
@@ -107,9 +108,7 @@ func (d *data) object(n node) *value {
 			out.fields[d.text(c)] = d.eval(c)
 		case "spread_element":
 			v := d.eval(c)
-			for k, f := range v.fields {
-				out.fields[k] = f
-			}
+			maps.Copy(out.fields, v.fields)
 			if len(v.sources) > 0 {
 				rest := &value{sources: v.sources}
 				if old := out.fields["..."]; old != nil {

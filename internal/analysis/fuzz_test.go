@@ -43,14 +43,14 @@ func FuzzAnalyse(f *testing.F) {
 			wantPlace(t, err)
 			return
 		}
-		valid := parses(p.Source, maxParse)
+		valid := parses(p.Source)
 		for _, o := range []CodeOptions{{}, {Lift: true, Provided: names(p)}} {
 			code, err := p.Code(o)
 			if err != nil {
 				t.Fatal(err)
 			}
 			wantSameLines(t, p.Source, code.Text)
-			if valid && !parses(code.Text, maxParse) {
+			if valid && !parses(code.Text) {
 				t.Errorf("the code does not parse:\n%s", code.Text)
 			}
 			for line := range len(newLines(code.Text).starts) {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"time"
 
 	sitter "github.com/smacker/go-tree-sitter"
 	"github.com/smacker/go-tree-sitter/typescript/typescript"
@@ -54,11 +53,11 @@ func addKind(name string, named bool) {
 // the parser: each text has a parser of its own, which ends here with its tree,
 // because neither can be used again safely after a time-out and neither is freed
 // by the garbage collector.
-func withTree(src string, limit time.Duration, use func(root *sitter.Node)) error {
+func withTree(src string, use func(root *sitter.Node)) error {
 	p := sitter.NewParser()
 	defer p.Close()
 	p.SetLanguage(typescript.GetLanguage())
-	p.SetOperationLimit(int(limit.Microseconds()))
+	p.SetOperationLimit(int(maxParse.Microseconds()))
 	//nolint:forbidigo // a context that can end leaves the parser's cancel flag set; the operation limit bounds the work
 	t, err := p.ParseCtx(context.Background(), nil, []byte(src))
 	if err != nil {
@@ -70,16 +69,16 @@ func withTree(src string, limit time.Duration, use func(root *sitter.Node)) erro
 }
 
 // parses reports whether src has no syntax error.
-func parses(src string, limit time.Duration) bool {
+func parses(src string) bool {
 	ok := false
-	err := withTree(src, limit, func(root *sitter.Node) { ok = !root.HasError() })
+	err := withTree(src, func(root *sitter.Node) { ok = !root.HasError() })
 	return err == nil && ok
 }
 
 // parse makes a tree of src. Nothing of the parser stays alive.
-func parse(src string, limit time.Duration) (*tree, error) {
+func parse(src string) (*tree, error) {
 	t := &tree{src: src}
-	if err := withTree(src, limit, t.flatten); err != nil {
+	if err := withTree(src, t.flatten); err != nil {
 		return nil, err
 	}
 	return t, nil

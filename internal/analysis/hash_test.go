@@ -275,7 +275,8 @@ func TestCode(t *testing.T) {
 			"const f = (args) => path; return f()", CodeOptions{Provided: []string{"path"}}, "const f = (args) => path; return f()",
 		},
 		"lifted": {
-			"return await mcp.a.b({ k: 'x', l: [\n1,\n2 ] as any })", CodeOptions{Lift: true},
+			"return await mcp.a.b({ k: 'x', l: [\n1,\n2 ] as any })",
+			CodeOptions{Lift: true},
 			"return await __t.m(__s0,\"n1\",mcp).a.b({ k: args.k, l: \n\nargs.l as any })",
 		},
 		"names in use": {"const __t = 1; await mcp.a.b({ __t })", CodeOptions{}, "const __t = 1; return (await __t_.m(__s_0,\"n1\",mcp).a.b({ __t }))"},

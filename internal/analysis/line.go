@@ -9,7 +9,7 @@ import (
 // splitLine returns the text up to the first line end and the length of that. The
 // line ends are those of JavaScript.
 func splitLine(s string) (line string, end int) {
-	for i := 0; i < len(s); i++ {
+	for i := range len(s) {
 		switch c := s[i]; {
 		case c == '\n':
 			return s[:i], 1

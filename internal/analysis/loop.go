@@ -98,7 +98,7 @@ func (a *analysis) findCallbackLoops() {
 			continue
 		}
 		f := a.functionAt(it.callback)
-		if !(f != nil && f.bears) && !a.bears(it.callback) {
+		if (f == nil || !f.bears) && !a.bears(it.callback) {
 			continue
 		}
 		if len(a.callees[n]) > 0 && it.method != "map" && it.method != "from" {

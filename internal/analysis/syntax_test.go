@@ -155,7 +155,7 @@ func TestLimits(t *testing.T) {
 func TestTimeLimit(t *testing.T) {
 	t.Parallel()
 	source := strings.Repeat("let v = await mcp.a.b({});\nfor (const x of v) { if (x) await f(x) }\n", 100)
-	tree, err := parse(source, maxParse)
+	tree, err := parse(source)
 	if err != nil {
 		t.Fatal(err)
 	}

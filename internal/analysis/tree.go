@@ -295,14 +295,3 @@ func (t *tree) root(n node) node {
 		}
 	}
 }
-
-// topLevel reports whether n stands in the program's own function, outside of
-// every other function and class.
-func (t *tree) topLevel(n node) bool {
-	for p := t.parent(n); p > 0; p = t.parent(p) {
-		if k := t.kind(p); isFunction(k) || k == "class_body" {
-			return false
-		}
-	}
-	return true
-}
