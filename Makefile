@@ -15,7 +15,7 @@ export PML_TOOLS := $(TOOLS)
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
 
-build: ## build bin/pml
+build: ## build bin/pml (the TypeScript parser needs a C compiler)
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/pml ./cmd/pml
 
 run: build ## set up, serve the example configuration over HTTP and run the examples through it
