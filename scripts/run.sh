@@ -17,7 +17,7 @@ until (exec 3<>"/dev/tcp/${listen%:*}/${listen##*:}") 2>/dev/null; do
   kill -0 "$gateway" || exit 1
   sleep 0.1
 done
-"$pml" servers --wait 120s
+"$pml" servers --wait 300s
 failed=0
 for example in examples/*.ts; do
   echo

@@ -95,6 +95,8 @@ func hintFor(stderr string, c config.Server) string {
 		return "the package was not found: check its name and version in \"args\""
 	case has("EACCES", "permission denied", "Permission denied"):
 		return "it was denied access to a file: check permissions and \"cwd\""
+	case has("Could not read package.json") && strings.Contains(stderr, "_npx"):
+		return "an earlier install was cut off and left npx's cache broken: delete the folder _npx that it names"
 	case has("Cannot find module", "ModuleNotFoundError", "MODULE_NOT_FOUND"):
 		return "it is not fully installed: install its dependencies"
 	case has("API_KEY", "api key", "API key", "TOKEN", "environment variable", "env var"):

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"log/slog"
 	"math/rand/v2"
+	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -29,6 +31,7 @@ const (
 // Times of a link.
 const (
 	connectTimeout = 30 * time.Second
+	installTimeout = 4 * time.Minute // where the first start fetches a package
 	firstBackoff   = 250 * time.Millisecond
 	lastBackoff    = time.Minute
 	steadyAfter    = 30 * time.Second // a session this old starts the back-off anew
@@ -153,7 +156,7 @@ func (l *link) pause(ctx context.Context, d time.Duration) bool {
 // connect opens a session and lists its tools.
 func (l *link) connect(ctx context.Context) (*session, []tool.Tool, error) {
 	l.set(StateStarting, nil, nil)
-	ctx, cancel := context.WithTimeout(ctx, l.m.connectTimeout)
+	ctx, cancel := context.WithTimeout(ctx, l.patience())
 	defer cancel()
 	var heard atomic.Bool
 	s, err := open(ctx, l.sessionOptions(&heard))
@@ -173,6 +176,18 @@ func (l *link) connect(ctx context.Context) (*session, []tool.Tool, error) {
 		return nil, nil, err
 	}
 	return s, tools, nil
+}
+
+// installers are programs that fetch a server's package before they start it.
+// Killed half-way they leave a cache in which the package is broken for good.
+var installers = []string{"npx", "bunx", "uvx", "pipx", "pnpm", "yarn", "docker", "podman"}
+
+// patience is how long a connect may take.
+func (l *link) patience() time.Duration {
+	if slices.Contains(installers, filepath.Base(l.config.Command)) {
+		return max(l.m.connectTimeout, installTimeout)
+	}
+	return l.m.connectTimeout
 }
 
 func (l *link) sessionOptions(heard *atomic.Bool) sessionOptions {
