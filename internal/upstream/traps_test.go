@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -127,6 +128,7 @@ func TestDeathAndReconnect(t *testing.T) {
 				return want(err, fault.UpstreamUnavailable)
 			})
 			g.Go(func() error {
+				awaitStderr(t, m, "hanging")
 				_, err := m.Call(t.Context(), "s:crash", nil, nil)
 				return want(err, fault.UpstreamUnavailable)
 			})
@@ -140,6 +142,20 @@ func TestDeathAndReconnect(t *testing.T) {
 				t.Errorf("%+v", s)
 			}
 		})
+	}
+}
+
+// awaitStderr waits until the only server has written a line.
+func awaitStderr(t *testing.T, m *Manager, line string) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !slices.Contains(m.States()[0].Stderr, line) {
+		select {
+		case <-tick.C:
+		case <-t.Context().Done():
+			return
+		}
 	}
 }
 

@@ -107,6 +107,7 @@ func (s *server) call(r request) {
 		fmt.Fprintln(os.Stderr, "fatal: the disk is on fire")
 		os.Exit(7) //nolint:forbidigo // the manner
 	case "hang":
+		fmt.Fprintln(os.Stderr, "hanging") // tells a test that the call has arrived
 	case "wait_cancelled":
 		s.handlers.Go(func() { <-s.cancelled; s.text(r.ID, "cancelled") })
 	case "fail":
