@@ -20,7 +20,7 @@ import (
 
 func TestManyCallers(t *testing.T) {
 	t.Parallel()
-	p := newPool(t, Options{Size: 4})
+	p := newPool(t, Options{Size: 4, QueueWait: time.Hour})
 	var wg sync.WaitGroup
 	for i := range 64 {
 		wg.Go(func() {
@@ -151,10 +151,22 @@ func TestQueueFull(t *testing.T) {
 	}
 	cancel()
 	wantFault(t, <-waiting, fault.Cancelled)
-	p.opts.QueueWait = time.Millisecond // nobody else is waiting
-	_, err = p.Run(t.Context(), prog, host)
-	wantFault(t, err, fault.Unavailable)
 	close(leave)
+}
+
+// TestQueueWait waits for the only worker for as long as is allowed.
+func TestQueueWait(t *testing.T) {
+	t.Parallel()
+	p := newPool(t, Options{Size: 1, MaxBusy: 1, QueueWait: time.Millisecond})
+	w, err := p.take(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.release(w)
+	_, err = p.Run(t.Context(), Program{Source: "return 1"}, &fakeHost{})
+	if f := wantFault(t, err, fault.Unavailable); !strings.Contains(f.Message, "no worker became free within 1ms") {
+		t.Errorf("message %q", f.Message)
+	}
 }
 
 func TestStopEndsRuns(t *testing.T) {
