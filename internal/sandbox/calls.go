@@ -92,7 +92,7 @@ func (s *session) answer(ctx context.Context, c Call, value json.RawMessage, err
 // failCall makes the answer of a call that failed and remembers the failure, in case
 // the program does not catch it.
 func (s *session) failCall(ctx context.Context, c Call, err error) json.RawMessage {
-	f := wire.CallFailure{}
+	var f wire.CallFailure
 	refused, isRefused := errors.AsType[*tool.CallError](err)
 	known, isKnown := errors.AsType[*fault.Error](err)
 	switch {

@@ -202,7 +202,8 @@ func lastLine(text string) string {
 // readable reports whether there is something to read right now.
 func readable(f interface {
 	SyscallConn() (syscall.RawConn, error)
-}) bool {
+},
+) bool {
 	conn, err := f.SyscallConn()
 	if err != nil {
 		return false
@@ -210,7 +211,7 @@ func readable(f interface {
 	var n int
 	// The descriptor does not block, and "true" says that one try is enough.
 	_ = conn.Read(func(fd uintptr) bool {
-		n, _ = syscall.Read(int(fd), make([]byte, 1)) //nolint:gosec // a descriptor
+		n, _ = syscall.Read(int(fd), make([]byte, 1))
 		return true
 	})
 	return n > 0

@@ -61,7 +61,7 @@ func (pl plan) spec(o Options, entry string) jail.Spec {
 // young objects and for garbage: it counts buffers outside its heap only now and then,
 // and gives up when it cannot have a page in the middle of a collection.
 func (pl plan) dataLimit(memoryMB int) uint64 {
-	return pl.baseline + uint64(memoryMB+max(32, memoryMB/4))<<20 //nolint:gosec // not negative
+	return pl.baseline + uint64(memoryMB+max(32, memoryMB/4))<<20
 }
 
 // negotiate finds the strongest plan that works here, by starting a worker with

@@ -111,39 +111,51 @@ func TestErrors(t *testing.T) {
 		want   fault.Error
 	}{
 		"syntax": {"const a = 1;\nconst b = ;\nreturn a", fault.Error{
-			Code: fault.SyntaxError, Message: `Unexpected ";"`, Line: 2, Column: 11, Source: "const b = ;"}},
+			Code: fault.SyntaxError, Message: `Unexpected ";"`, Line: 2, Column: 11, Source: "const b = ;",
+		}},
 		"syntax on the first line": {"const b = ;", fault.Error{Code: fault.SyntaxError, Message: `Unexpected ";"`, Line: 1, Column: 11, Source: "const b = ;"}},
 		"open brace": {"if (true) {\n  return 1\n", fault.Error{
-			Code: fault.SyntaxError, Message: "Unexpected end of file", Line: 3, Column: 1}},
+			Code: fault.SyntaxError, Message: "Unexpected end of file", Line: 3, Column: 1,
+		}},
 		"brace too many": {"return 1\n}", fault.Error{
-			Code: fault.SyntaxError, Message: `Unexpected "}" after the end of the program: there is one too many`, Line: 2, Column: 2, Source: "}"}},
+			Code: fault.SyntaxError, Message: `Unexpected "}" after the end of the program: there is one too many`, Line: 2, Column: 2, Source: "}",
+		}},
 		"regular expression": {"const a = 1;\nconst re = /(/;", fault.Error{
-			Code: fault.SyntaxError, Message: "Invalid regular expression: /(/: Unterminated group", Line: 2, Column: 12, Source: "const re = /(/;"}},
+			Code: fault.SyntaxError, Message: "Invalid regular expression: /(/: Unterminated group", Line: 2, Column: 12, Source: "const re = /(/;",
+		}},
 		"import": {"import fs from 'fs'\nreturn 1", fault.Error{
-			Code: fault.UnsupportedCode, Message: "programs cannot import or export modules", Line: 1, Column: 8, Source: "import fs from 'fs'"}},
+			Code: fault.UnsupportedCode, Message: "programs cannot import or export modules", Line: 1, Column: 8, Source: "import fs from 'fs'",
+		}},
 		"throw": {"const a: number = 1;\nfunction inner(x: string): never {\n  throw new Error('boom ' + x);\n}\ninner('now')", fault.Error{
 			Code: fault.RuntimeError, Message: "boom now", Line: 3, Column: 9, Source: "  throw new Error('boom ' + x);",
-			Stack: "at inner (program:3:9)\nat program:5:1"}},
+			Stack: "at inner (program:3:9)\nat program:5:1",
+		}},
 		"type error, first line": {"const x: any = null; x.y", fault.Error{
 			Code: fault.RuntimeError, Message: "TypeError: Cannot read properties of null (reading 'y')", Line: 1, Column: 24,
-			Source: "const x: any = null; x.y", Stack: "at program:1:24"}},
+			Source: "const x: any = null; x.y", Stack: "at program:1:24",
+		}},
 		"thrown text":       {"throw 'just text'", fault.Error{Code: fault.RuntimeError, Message: "string: just text"}},
 		"tool":              {"\n  await mcp.fs.read({})", fault.Error{Code: fault.ToolFailed, Message: "no such file", Tool: "fs:read"}},
 		"fault of the host": {"await mcp.fs.denied({})", fault.Error{Code: fault.Denied, Message: "rule fs:denied denies", Tool: "fs:denied"}},
 		"server called": {"mcp.fs({})", fault.Error{
 			Code: fault.RuntimeError, Message: "TypeError: mcp.fs is a server, not a function: call mcp.fs.<tool>(args)", Line: 1, Column: 5,
-			Source: "mcp.fs({})", Stack: "at program:1:5"}},
+			Source: "mcp.fs({})", Stack: "at program:1:5",
+		}},
 		"text as argument": {"await mcp.fs.read('x')", fault.Error{
 			Code: fault.RuntimeError, Message: "TypeError: mcp.fs.read takes one object with named arguments, not a string", Line: 1, Column: 14,
-			Source: "await mcp.fs.read('x')", Stack: "at program:1:14"}},
+			Source: "await mcp.fs.read('x')", Stack: "at program:1:14",
+		}},
 		"Deno": {"return Deno.env.get('HOME')", fault.Error{
 			Code: fault.RuntimeError, Message: "ReferenceError: Deno is not defined", Line: 1, Column: 1,
-			Source: "return Deno.env.get('HOME')", Stack: "at program:1:1"}},
+			Source: "return Deno.env.get('HOME')", Stack: "at program:1:1",
+		}},
 		"fetch": {"await fetch('http://x')", fault.Error{
 			Code: fault.UnsupportedCode, Message: "fetch is not available in the sandbox: call a tool of mcp instead", Line: 1, Column: 7,
-			Source: "await fetch('http://x')", Stack: "at program:1:7"}},
+			Source: "await fetch('http://x')", Stack: "at program:1:7",
+		}},
 		"remote import": {"await import('https://esm.sh/x')", fault.Error{
-			Code: fault.UnsupportedCode, Message: `A remote specifier was requested: "https://esm.sh/x", but --no-remote is specified.`}},
+			Code: fault.UnsupportedCode, Message: `A remote specifier was requested: "https://esm.sh/x", but --no-remote is specified.`,
+		}},
 		"function":   {"return { items: [1, 2, 3, { x() {} }] }", fault.Error{Code: fault.ResultNotSerializable, Message: "result.items[3].x is a function"}},
 		"bigint":     {"return { a: 1n }", fault.Error{Code: fault.ResultNotSerializable, Message: "result.a is a BigInt (1n)"}},
 		"cycle":      {"const a: any = {}; a.b = [a]; return a", fault.Error{Code: fault.ResultNotSerializable, Message: "result.b[0] is a cycle: it contains itself"}},

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -67,7 +68,7 @@ func (t *tape) call(m wire.CallMessage) error {
 // end adds what came at the end of the run.
 func (t *tape) end(m wire.Trailer) error {
 	if t.closed {
-		return fmt.Errorf("the end of the run is told twice")
+		return errors.New("the end of the run is told twice")
 	}
 	t.closed = true
 	if err := t.addAll(m.Records); err != nil {

@@ -17,7 +17,7 @@ func landlockABI() int {
 	if e != 0 {
 		return 0
 	}
-	return int(v) //nolint:gosec // a small version number
+	return int(v)
 }
 
 // ruleset is everything that this version of Landlock can forbid.

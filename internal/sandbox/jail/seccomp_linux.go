@@ -58,7 +58,7 @@ func jump(test uint16, k uint32, yes, no uint8) instr {
 func filter(binary uint32) []instr {
 	rules := restricted(shim.SelfPID, binary)
 	for _, n := range allowed {
-		rules = append(rules, syscallRule{uint32(n), []instr{allow()}}) //nolint:gosec // syscall numbers are small
+		rules = append(rules, syscallRule{uint32(n), []instr{allow()}})
 	}
 	slices.SortFunc(rules, func(a, b syscallRule) int { return cmp.Compare(a.number, b.number) })
 
@@ -103,9 +103,9 @@ func search(s []stretch) []instr {
 	below, above := search(s[:half]), search(s[half:])
 	var prog []instr
 	if len(below) < 256 {
-		prog = []instr{jump(unix.BPF_JGE, s[half].first, uint8(len(below)), 0)} //nolint:gosec // checked
+		prog = []instr{jump(unix.BPF_JGE, s[half].first, uint8(len(below)), 0)}
 	} else { // too far for a conditional jump
-		prog = []instr{jump(unix.BPF_JGE, s[half].first, 0, 1), {Code: unix.BPF_JMP | unix.BPF_JA, K: uint32(len(below))}} //nolint:gosec // a few hundred
+		prog = []instr{jump(unix.BPF_JGE, s[half].first, 0, 1), {Code: unix.BPF_JMP | unix.BPF_JA, K: uint32(len(below))}}
 	}
 	return slices.Concat(prog, below, above)
 }

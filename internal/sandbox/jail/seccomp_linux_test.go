@@ -70,7 +70,7 @@ func TestFilter(t *testing.T) {
 		restrictedNumbers[r.number] = true
 	}
 	for n := range uint32(600) {
-		want := uint32(unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS))
+		want := unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)
 		if slices.Contains(allowed, uintptr(n)) {
 			want = unix.SECCOMP_RET_ALLOW
 		}

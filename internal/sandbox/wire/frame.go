@@ -164,7 +164,7 @@ func (w *Writer) Write(kind Kind, head, body []byte) error {
 	if w.err != nil {
 		return w.err
 	}
-	w.waiting = binary.LittleEndian.AppendUint32(w.waiting, uint32(size)) //nolint:gosec // checked above
+	w.waiting = binary.LittleEndian.AppendUint32(w.waiting, uint32(size))
 	w.waiting = append(append(w.waiting, byte(kind)), head...)
 	if !large {
 		w.waiting = append(w.waiting, body...)

@@ -218,7 +218,7 @@ func decodeNumbers(p []byte, into []int) error {
 		if err != nil || more != (i < len(into)-1) {
 			return fmt.Errorf("%q instead of %d numbers", p, len(into)-i)
 		}
-		into[i], p = int(n), rest //nolint:gosec // 32 bits
+		into[i], p = int(n), rest
 	}
 	return nil
 }

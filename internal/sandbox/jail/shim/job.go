@@ -93,7 +93,7 @@ func parse(args []string) (j Job, ok bool) {
 	for ; len(filter) >= 16; filter = filter[16:] {
 		v, err := strconv.ParseUint(filter[:16], 16, 64)
 		p.bad = p.bad || err != nil
-		j.Filter = append(j.Filter, Instr{Code: uint16(v >> 48), Jt: uint8(v >> 40), Jf: uint8(v >> 32), K: uint32(v)}) //nolint:gosec // the parts of a word
+		j.Filter = append(j.Filter, Instr{Code: uint16(v >> 48), Jt: uint8(v >> 40), Jf: uint8(v >> 32), K: uint32(v)})
 	}
 	j.Binary = p.text()
 	j.Args = p.rest

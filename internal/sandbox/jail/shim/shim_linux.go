@@ -140,7 +140,7 @@ func (j Job) restrictFiles() (string, syscall.Errno) {
 	if _, _, e := syscall.RawSyscall(sysLandlockRestrictSelf, ruleset, 0, 0); e != 0 {
 		return "restrict", e
 	}
-	_ = syscall.Close(int(ruleset)) //nolint:gosec // a descriptor
+	_ = syscall.Close(int(ruleset))
 	return "", 0
 }
 
@@ -165,7 +165,7 @@ func addRule(ruleset uintptr, r Rule) syscall.Errno {
 
 // installFilter puts the filter on the calling thread; no_new_privs must be set.
 func (j Job) installFilter() syscall.Errno {
-	pid := uint32(syscall.Getpid()) //nolint:gosec // process ids are positive
+	pid := uint32(syscall.Getpid())
 	for i := range j.Filter {
 		if j.Filter[i].K == SelfPID {
 			j.Filter[i].K = pid
@@ -174,7 +174,7 @@ func (j Job) installFilter() syscall.Errno {
 	prog := struct {
 		size   uint16
 		filter *Instr
-	}{uint16(len(j.Filter)), &j.Filter[0]} //nolint:gosec // a few hundred
+	}{uint16(len(j.Filter)), &j.Filter[0]}
 	_, _, e := syscall.RawSyscall(sysSeccomp, seccompSetModeFilter, 0, uintptr(unsafe.Pointer(&prog))) //nolint:gosec // raw syscall
 	return e
 }
