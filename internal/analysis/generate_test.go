@@ -16,7 +16,6 @@ type generator struct {
 	helpers []string // functions that can be called
 	labels  []string // loops around, "" where none may be left
 	inLoop  bool
-	inside  bool // in a function
 }
 
 // generated is the program of a seed.

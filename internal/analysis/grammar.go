@@ -42,7 +42,8 @@ func addKind(name string, named bool) {
 	leaf := !named
 	switch name {
 	case "identifier", "property_identifier", "shorthand_property_identifier", "type_identifier", "number", "comment",
-		"string_fragment", "escape_sequence":
+		"string_fragment", "escape_sequence", "this", "true", "false", "null", "statement_identifier",
+		"shorthand_property_identifier_pattern", "private_property_identifier":
 		leaf = true
 	}
 	kindNames, kindNamed, isLeaf = append(kindNames, name), append(kindNamed, named), append(isLeaf, leaf)
