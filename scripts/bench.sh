@@ -4,8 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 go=${GO:-go}
-packages=(./internal/sandbox ./internal/store ./internal/daemon)
-if [ -d internal/analysis ]; then packages+=(./internal/analysis); fi
+packages=(./internal/analysis ./internal/sandbox ./internal/store ./internal/learn ./internal/daemon)
 for package in "${packages[@]}"; do
   echo "── $package"
   "$go" test -run '^$' -bench . -benchtime "${BENCHTIME:-3s}" -timeout 30m "$package" | grep -E '^Benchmark|^FAIL|^---'

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pml-run/pml/internal/analysis"
 	"github.com/pml-run/pml/internal/execute"
 	"github.com/pml-run/pml/internal/sandbox"
 	"github.com/pml-run/pml/internal/sandbox/jail"
@@ -166,6 +167,48 @@ t.sort((x, y) => x - y); return [t[500], t[990]];`
 	slices.Sort(p99)
 	b.ReportMetric(p50[len(p50)/2], "p50-µs")
 	b.ReportMetric(p99[len(p99)/2], "p99-µs")
+}
+
+// BenchmarkMarks is what the analyser's marks cost a program: one pass of a loop
+// with a decision in it, with and without them.
+func BenchmarkMarks(b *testing.B) {
+	g := newGateway(b)
+	const code = `const s = performance.now();
+for (let i = 0; i < 5000; i++) { if (i < 0) await mcp.a.b({}); }
+return (performance.now() - s) * 1000 / 5000;`
+	program, err := analysis.Analyse(code, analysis.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	marked, err := program.Code(analysis.CodeOptions{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	nodes := map[string]sandbox.NodeKind{}
+	for id, kind := range marked.Nodes {
+		nodes[id] = sandbox.NodeKind(kind)
+	}
+	for name, p := range map[string]sandbox.Program{
+		"with":    {Source: marked.Text, Recorder: program.Recorder, Frame: program.Frame, Nodes: nodes},
+		"without": {Source: code},
+	} {
+		b.Run(name, func(b *testing.B) {
+			var samples []float64
+			for b.Loop() {
+				out, err := g.parts.sandbox.Run(b.Context(), p, nil)
+				if err != nil {
+					b.Fatal(err)
+				}
+				us, err := strconv.ParseFloat(string(out.Result), 64)
+				if err != nil {
+					b.Fatal(err)
+				}
+				samples = append(samples, us)
+			}
+			slices.Sort(samples)
+			b.ReportMetric(samples[len(samples)/2], "µs/pass")
+		})
+	}
 }
 
 // BenchmarkMemory is the gateway's own resident memory after 2,000 runs.

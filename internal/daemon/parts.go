@@ -127,6 +127,7 @@ func (p *parts) startUpstream(ctx context.Context, o Options, registry prometheu
 		Servers: c.Servers, Store: p.store, Logger: o.Logger, Watchdog: p.watchdog, Roots: c.Roots,
 		Registerer: registry, Version: o.Version,
 	})
+	p.onStop(startConsequences(ctx, p.store, m, o.Logger))
 	if err := m.Start(ctx); err != nil {
 		return fmt.Errorf("start servers: %w", err)
 	}
