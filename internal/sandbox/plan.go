@@ -39,7 +39,12 @@ const (
 
 // spec is the command of one worker.
 func (pl plan) spec(o Options, entry string) jail.Spec {
-	flags := []string{"--max-old-space-size=" + strconv.Itoa(o.MemoryMB), "--max-semi-space-size=" + strconv.Itoa(semiSpaceMB)}
+	flags := []string{
+		"--max-old-space-size=" + strconv.Itoa(max(32, o.MemoryMB)), "--max-semi-space-size=" + strconv.Itoa(semiSpaceMB),
+		// Dropped buffers are freed before the next ones are made: a thread of its own
+		// for that falls behind on a busy machine, and the limit ends the program.
+		"--no-concurrent-array-buffer-sweeping",
+	}
 	if !pl.jit {
 		flags = append(flags, "--jitless")
 	}
