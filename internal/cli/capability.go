@@ -231,13 +231,9 @@ type capabilityImportCommand struct {
 
 // Run imports capabilities.
 func (c *capabilityImportCommand) Run(ctx context.Context, a *app) error {
-	in := a.env.Stdin
-	if c.File != "-" {
-		f, err := os.Open(c.File)
-		if err != nil {
-			return usageError{err}
-		}
-		in = f
+	in, err := a.open(c.File)
+	if err != nil {
+		return err
 	}
 	defer func() { _ = in.Close() }()
 	return a.withGateway(ctx, "", func(client *httpapi.Client) error {

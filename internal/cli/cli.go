@@ -173,6 +173,18 @@ func (a *app) toolDirs() []string {
 	return dirs
 }
 
+// open opens a file that the user names; "-" is standard input.
+func (a *app) open(file string) (io.ReadCloser, error) {
+	if file == "-" {
+		return a.env.Stdin, nil
+	}
+	f, err := os.Open(file) //nolint:gosec // the file that the user names
+	if err != nil {
+		return nil, usageError{err}
+	}
+	return f, nil
+}
+
 // print writes the answer: JSON with --json, else what text writes.
 func (a *app) print(answer any, text func(w io.Writer)) error {
 	if !a.json {

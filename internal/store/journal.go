@@ -189,7 +189,8 @@ func (s *Store) RunResult(ctx context.Context, id uuid.UUID) (json.RawMessage, t
 // program may be replayed from them. It returns how many went.
 func (s *Store) PurgeExpired(ctx context.Context, now time.Time) (int64, error) {
 	var gone int64
-	for _, sql := range []string{`
+	for _, sql := range []string{
+		`
 		update task_result t set result = null, updated_at = now()
 		from workflow_execution e
 		where t.workspace_id = @ws and t.result is not null and t.expires_at <= @now

@@ -112,14 +112,20 @@ func TestParse(t *testing.T) {
 		want     Tool
 		problems int
 	}{
-		{"plain", `{"name":"a","description":"d","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}`,
-			Tool{ID: "s:a", Description: "d", InputSchema: json.RawMessage(`{"type":"object"}`), Annotations: Annotations{ReadOnly: new(true)}}, 0},
+		{
+			"plain", `{"name":"a","description":"d","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}`,
+			Tool{ID: "s:a", Description: "d", InputSchema: json.RawMessage(`{"type":"object"}`), Annotations: Annotations{ReadOnly: new(true)}},
+			0,
+		},
 		{"no schema", `{"name":"a"}`, Tool{ID: "s:a", InputSchema: anything}, 1},
 		{"schema of a wrong kind", `{"name":"a","inputSchema":[]}`, Tool{ID: "s:a", InputSchema: anything}, 1},
 		{"nullable", `{"name":"a","inputSchema":{"type":["object","null"],"x":1}}`, Tool{ID: "s:a", InputSchema: json.RawMessage(`{"type":"object","x":1}`)}, 0},
 		{"string schema", `{"name":"a","inputSchema":{"type":"string"}}`, Tool{ID: "s:a", InputSchema: json.RawMessage(`{"type":"object"}`)}, 1},
-		{"title", `{"name":"a","title":"T","inputSchema":{"type":"object"},"outputSchema":{"type":"object"}}`,
-			Tool{ID: "s:a", InputSchema: anything, OutputSchema: json.RawMessage(`{"type":"object"}`), Annotations: Annotations{Title: "T"}}, 0},
+		{
+			"title", `{"name":"a","title":"T","inputSchema":{"type":"object"},"outputSchema":{"type":"object"}}`,
+			Tool{ID: "s:a", InputSchema: anything, OutputSchema: json.RawMessage(`{"type":"object"}`), Annotations: Annotations{Title: "T"}},
+			0,
+		},
 		{"liar", `{"name":"a","inputSchema":{"type":"object"},"description":5,"annotations":{"readOnlyHint":"yes"}}`, Tool{ID: "s:a", InputSchema: anything}, 2},
 		{"no name", `{"description":"x"}`, Tool{}, 1},
 		{"empty name", `{"name":" "}`, Tool{}, 1},
