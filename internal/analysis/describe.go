@@ -46,25 +46,9 @@ func describeNodes(w io.Writer, p *Program) {
 				notes = append(notes, path+" ← "+from)
 			}
 		}
-		fmt.Fprintf(t, "  %s\t%d:%d\t%s\t%s\n", n.ID, i.Line, i.Column, nodeTitle(n), strings.Join(notes, ", "))
+		fmt.Fprintf(t, "  %s\t%d:%d\t%s\t%s\n", n.ID, i.Line, i.Column, n.Title(), strings.Join(notes, ", "))
 	}
 	_ = t.Flush() // the writer's own errors show with what is printed next
-}
-
-// nodeTitle is a node in a few words.
-func nodeTitle(n structure.Node) string {
-	switch n.Type {
-	case structure.Task:
-		return n.Tool
-	case structure.Capability:
-		return "capability " + n.CapabilityID
-	case structure.Decision:
-		return "if " + n.Condition
-	case structure.Loop:
-		return strings.TrimSpace("loop " + n.Mode + " " + n.Condition)
-	case structure.Fork, structure.Join:
-	}
-	return string(n.Type) + " " + n.Mode
 }
 
 // describeSources lists where a value comes from; ~ marks what is changed on the way.

@@ -29,7 +29,7 @@ func writeStructure(w io.Writer, s structure.Structure) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, n := range s.Nodes {
 		indent := strings.Repeat("  ", depth(n.ID, parents))
-		fmt.Fprintf(t, "  %s%s\t%s\t%s\n", indent, n.ID, title(n), strings.Join(next[n.ID], "  "))
+		fmt.Fprintf(t, "  %s%s\t%s\t%s\n", indent, n.ID, n.Title(), strings.Join(next[n.ID], "  "))
 	}
 	_ = t.Flush() // the writer's own errors show with what is printed next
 }
@@ -51,22 +51,6 @@ func depth(id string, parents map[string]string) int {
 		d++
 	}
 	return d
-}
-
-// title is a node in a few words.
-func title(n structure.Node) string {
-	switch n.Type {
-	case structure.Task:
-		return n.Tool
-	case structure.Capability:
-		return "capability " + n.CapabilityID
-	case structure.Decision:
-		return "if " + n.Condition
-	case structure.Loop:
-		return strings.TrimSpace("loop " + n.Mode + " " + n.Condition)
-	default:
-		return string(n.Type) + " " + n.Mode
-	}
 }
 
 // writePath draws the path that a run took: one node a line, indented where a loop
@@ -95,7 +79,7 @@ func writePath(w io.Writer, t trace.Trace, s structure.Structure) {
 		} else if c, ok := calls[id]; ok {
 			note = c.String()
 		}
-		fmt.Fprintf(table, "  %s%s %s\t%s\t%s\n", strings.Repeat("│ ", depth(id, around)), bend, id, title(n), note)
+		fmt.Fprintf(table, "  %s%s %s\t%s\t%s\n", strings.Repeat("│ ", depth(id, around)), bend, id, n.Title(), note)
 	}
 	_ = table.Flush()
 }

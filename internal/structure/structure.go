@@ -5,7 +5,10 @@
 // structures, package trace refers to their nodes.
 package structure
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"strings"
+)
 
 // NodeType is the kind of a node.
 type NodeType string
@@ -37,6 +40,22 @@ type Node struct {
 	Mode string `json:"mode,omitempty"`
 	// Condition is the text that a decision or loop tests.
 	Condition string `json:"condition,omitempty"`
+}
+
+// Title is the node in a few words, for a person.
+func (n Node) Title() string {
+	switch n.Type {
+	case Task:
+		return n.Tool
+	case Capability:
+		return "capability " + n.CapabilityID
+	case Decision:
+		return "if " + n.Condition
+	case Loop:
+		return strings.TrimSpace("loop " + n.Mode + " " + n.Condition)
+	case Fork, Join:
+	}
+	return string(n.Type) + " " + n.Mode
 }
 
 // EdgeType is the kind of an edge.
