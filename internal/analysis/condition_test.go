@@ -86,7 +86,7 @@ func TestReferences(t *testing.T) {
 			var got []string
 			for _, n := range p.Structure.Nodes {
 				if n.Type == structure.Task || n.Type == structure.Capability {
-					got = append(got, nodeTitle(n))
+					got = append(got, n.Title())
 				}
 			}
 			if diff := cmp.Diff(tt.want, strings.Join(got, " ")); diff != "" {
