@@ -34,12 +34,15 @@ var allowed = map[string][]string{
 	"sandbox/jail":      {"sandbox/jail/shim"},
 	"sandbox/jail/shim": {}, // and next to nothing else: it runs before every other package
 
+	"embedding/kernel":     {},
+	"embedding/kernel/gen": {}, // a module of its own
+
 	"upstream":              {"fault", "tool", "supervise", "config"},
 	"upstream/upstreamtest": {},
 
 	// use
 	"execute": {"fault", "tool", "structure", "capability", "trace", "analysis", "sandbox"},
-	"search":  {"fault", "tool"},
+	"search":  {"fault", "tool", "capability"},
 	"learn":   {"fault", "tool", "structure", "capability", "trace"},
 
 	// memory
