@@ -1,0 +1,14 @@
+echo(args: { message: string }): Promise<unknown>;
+get_annotated_message(args: { messageType: "error" | "success" | "debug"; includeImage?: boolean /* = false */ }): Promise<unknown>;
+get_env(): Promise<unknown>;
+get_resource_links(args?: { count?: number /* = 3 */ }): Promise<unknown>;
+get_resource_reference(args?: { resourceId?: number /* = 1 */; resourceType?: "Text" | "Blob" /* = "Text" */ }): Promise<unknown>;
+get_structured_content(args: { location: "New York" | "Chicago" | "Los Angeles" }): Promise<{ conditions: string; humidity: number; temperature: number }>;
+get_sum(args: { a: number; b: number }): Promise<unknown>;
+get_tiny_image(): Promise<unknown>;
+gzip_file_as_resource(args?: { data?: string; name?: string /* = "README.md.gz" */; outputType?: "resourceLink" | "resource" /* = "resourceLink" */ }): Promise<unknown>;
+toggle_simulated_logging(): Promise<unknown>;
+toggle_subscriber_updates(): Promise<unknown>;
+trigger_long_running_operation(args?: { duration?: number /* = 10 */; steps?: number /* = 5 */ }): Promise<unknown>;
+get_roots_list(): Promise<unknown>;
+simulate_research_query(args: { topic: string; ambiguous?: boolean /* = false */ }): Promise<unknown>;

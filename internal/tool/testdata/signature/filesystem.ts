@@ -1,0 +1,14 @@
+read_file(args: { path: string; head?: number; tail?: number }): Promise<{ content: string }>;
+read_text_file(args: { path: string; head?: number; tail?: number }): Promise<{ content: string }>;
+read_media_file(args: { path: string }): Promise<{ content: ({ data: string; mimeType: string; type: "image" | "audio" } | { resource: { blob: string; uri: string; mimeType?: string }; type: "resource" })[] }>;
+read_multiple_files(args: { paths: string[] }): Promise<{ content: string }>;
+write_file(args: { content: string; path: string }): Promise<{ content: string }>;
+edit_file(args: { edits: { newText: string; oldText: string }[]; path: string; dryRun?: boolean /* = false */ }): Promise<{ content: string }>;
+create_directory(args: { path: string }): Promise<{ content: string }>;
+list_directory(args: { path: string }): Promise<{ content: string }>;
+list_directory_with_sizes(args: { path: string; sortBy?: "name" | "size" /* = "name" */ }): Promise<{ content: string }>;
+directory_tree(args: { path: string; excludePatterns?: string[] }): Promise<{ content: string }>;
+move_file(args: { destination: string; source: string }): Promise<{ content: string }>;
+search_files(args: { path: string; pattern: string; excludePatterns?: string[] }): Promise<{ content: string }>;
+get_file_info(args: { path: string }): Promise<{ content: string }>;
+list_allowed_directories(): Promise<{ content: string }>;
