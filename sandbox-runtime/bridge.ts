@@ -168,10 +168,18 @@ export function bridge(limits: ProgramLimits, recorder: () => Recorder, load: (n
     if (!body) return refuse("unknown_capability", `there is no capability ${r.tool}`, "call one of the capabilities that were discovered, by its exact name");
     if (r.depth >= limits.depth) return refuse("too_many_calls", `capabilities call each other more than ${limits.depth} levels deep`, "a capability probably calls itself without end");
     const frame = recorder().capability(r.frame, r.tool);
-    // Through JSON, as if it ran elsewhere: neither side can change the other's objects.
-    const copy = parse(serialize(args ?? {}, "args"));
-    const depth = r.depth + 1;
-    return parse(serialize(await body(mcp(frame, depth), capabilities(frame, depth), copy, depth, frame), `the result of capabilities.${r.tool}`));
+    let ok = false;
+    try {
+      // Through JSON, as if it ran elsewhere: neither side can change the other's objects.
+      const copy = parse(serialize(args ?? {}, "args"));
+      const depth = r.depth + 1;
+      const value = await body(mcp(frame, depth), capabilities(frame, depth), copy, depth, frame);
+      const result = parse(serialize(value, `the result of capabilities.${r.tool}`));
+      ok = true;
+      return result;
+    } finally {
+      recorder().ended(frame, ok);
+    }
   };
 
   const root = (capability: boolean, frame: Frame, depth: number) =>

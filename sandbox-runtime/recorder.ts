@@ -36,6 +36,8 @@ export interface Recorder {
   // event notes a call of a capability.
   event(frame: Frame, id: string, tool: string): void;
   capability(parent: Frame, name: string): Frame;
+  // ended notes how the body of a capability, which began in the frame, has ended.
+  ended(frame: Frame, ok: boolean): void;
   // take returns the JSON array of the records since the last time, or nothing.
   take(): string;
   // rest returns the JSON members of what was left out, with leading commas.
@@ -161,6 +163,7 @@ export function recorder(limit: number, bind: (value: Any, frame: Frame, id: str
     last: () => sequence - 1,
     event: (frame, id, tool) => note("call", frameOf(frame), id, text("tool", tool)),
     capability: (parent, name) => open(parent, null, name),
+    ended: (frame, ok) => note("end", frameOf(frame), "", text("o", ok ? "ok" : "error")),
     take() {
       const out = buffer && `[${buffer}]`;
       buffer = "";

@@ -262,6 +262,11 @@ return all;`, map[string]any{"files": []string{filepath.Join(l.files, "b.txt"), 
 	if k := l.show(t, "first_line").Capability; k.UsageCount != 4 {
 		t.Errorf("first_line ran %d times, not 4", k.UsageCount)
 	}
+	caught := l.run(t, `try { return await capabilities.first_line({ path: args.gone }); } catch { return "caught"; }`,
+		map[string]any{"gone": filepath.Join(l.files, "gone.txt")})
+	if k := l.show(t, "first_line").Capability; string(caught.Result) != `"caught"` || k.UsageCount != 5 || k.SuccessCount != 4 {
+		t.Errorf("after a failure that the caller caught: %+v, %d runs, %d successful", caught, k.UsageCount, k.SuccessCount)
+	}
 	circle := l.call(t, map[string]any{
 		"intent": "a circle", "options": map[string]any{"name": "first_line"},
 		"implementation": map[string]any{"type": "code", "code": `return await capabilities.first_line({ path: "x" });`},

@@ -13,6 +13,8 @@ type Learning struct {
 	Decisions []DecisionStats `json:"decisions"`
 	// DominantPath is the hash of the path that a run most likely takes with success.
 	DominantPath string `json:"dominantPath,omitempty"`
+	// Parameters are the values that successful runs had; see Refine.
+	Parameters []ParameterStats `json:"parameters,omitempty"`
 }
 
 // PathStats are the runs that took one path. SuccessRate moves with each run and

@@ -97,7 +97,7 @@ func writeCapability(w io.Writer, d httpapi.CapabilityDetail) {
 }
 
 func writeParameters(w io.Writer, c capability.Capability) {
-	for _, p := range c.Parameters {
+	for _, p := range c.Interface() {
 		need := ""
 		if p.Required {
 			need = "  required"

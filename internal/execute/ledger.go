@@ -89,6 +89,19 @@ func (l *ledger) snapshot() []trace.Call {
 	return slices.Clone(l.calls)
 }
 
+// before counts the calls that were made before a record.
+func (l *ledger) before(seq int) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := 0
+	for _, at := range l.order {
+		if at < seq {
+			n++
+		}
+	}
+	return n
+}
+
 // close ends the recording and returns all calls in the order in which the program
 // made them, with their places. One that is still open keeps the state CallStarted:
 // its outcome is not known.

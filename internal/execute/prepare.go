@@ -29,6 +29,7 @@ type prepared struct {
 	program    *analysis.Program
 	code       analysis.Code
 	args       json.RawMessage // what the program reads
+	arguments  json.RawMessage // the values of its parameters, given or from its text
 	capability capability.Capability
 	created    bool
 	inner      map[string]inner // the capabilities that it may call, by the name it uses
@@ -69,6 +70,9 @@ func (p *planner) prepare(ctx context.Context, req Request) (*prepared, error) {
 		return nil, err
 	}
 	ready := &prepared{program: program, args: req.Args}
+	if ready.arguments, err = withDefaults(program.Parameters, req.Args); err != nil {
+		return nil, err
+	}
 	if err := p.addInner(ctx, ready); err != nil {
 		return nil, err
 	}
@@ -102,6 +106,7 @@ func (p *planner) prepareCapability(ctx context.Context, req Request) (*prepared
 	if ready.args, err = withDefaults(c.Parameters, req.Args); err != nil {
 		return nil, err
 	}
+	ready.arguments = ready.args
 	if err := p.addInner(ctx, ready); err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package execute
 
 import (
 	"github.com/pml-run/pml/internal/capability"
+	"github.com/pml-run/pml/internal/fault"
 	"github.com/pml-run/pml/internal/sandbox"
 	"github.com/pml-run/pml/internal/structure"
 	"github.com/pml-run/pml/internal/trace"
@@ -14,6 +15,7 @@ type Finished struct {
 	AllowPartial bool
 
 	begun bool // its row is stored
+	root  int  // the frame that its code began in
 }
 
 // Learnt says what a stored run has done to its capability.
@@ -40,9 +42,9 @@ func (e *Engine) conclude(r *activeRun, outcome sandbox.Outcome, err error) []Fi
 	own, inner := trace.Split(records(outcome.Records))
 	complete := !outcome.RecordsTruncated
 	t := r.gate.trace(0, run, r.ready.program.Structure, own, complete && r.ready.code.Nodes != nil)
-	t.SandboxLevel, t.CapabilityVersion = outcome.Level, r.ready.capability.Version
+	t.SandboxLevel, t.CapabilityVersion, t.Arguments = outcome.Level, r.ready.capability.Version, r.ready.arguments
 	all := []Finished{{Trace: t, Capability: &r.ready.capability, AllowPartial: r.allowPartial, begun: true}}
-	return append(all, r.gate.children(t, inner, complete)...)
+	return r.gate.addChildren(all, inner, complete)
 }
 
 // trace makes the trace of the code that began in the frame root.
@@ -63,49 +65,66 @@ func (g *gate) trace(root int, run trace.Run, s structure.Structure, own []trace
 	return t
 }
 
-// children makes the traces of the capabilities that ran inside a run. What a
-// capability returned is its caller's business; it succeeded if its caller did, or
-// if none of its calls failed.
-func (g *gate) children(parent trace.Trace, inner []trace.Inner, complete bool) []Finished {
-	out := make([]Finished, 0, len(inner))
-	ids := make([]trace.Run, len(inner))
+// addChildren adds the traces of the capabilities that ran inside a run, each after
+// its caller's.
+func (g *gate) addChildren(all []Finished, inner []trace.Inner, complete bool) []Finished {
+	at := make([]int, len(inner)) // the place of each in all; 0 where there is none
 	for i, in := range inner {
 		called, ok := g.inner[in.Name]
 		if !ok {
 			continue
 		}
-		run, begun := g.childRun(in)
+		caller := 0
 		if in.Caller >= 0 {
-			run.Parent = ids[in.Caller].ID
+			caller = at[in.Caller]
 		}
+		run, begun := g.childRun(in)
+		run.Parent = all[caller].Trace.Run.ID
 		t := g.trace(in.Root, run, called.program.Structure, in.Records, complete && called.nodes != nil)
-		t.Success = parent.Success || !failed(t.Calls)
-		t.Run = ended(t.Run, parent.Run, t)
-		t.SandboxLevel, t.CapabilityVersion = parent.SandboxLevel, called.capability.Version
-		ids[i] = t.Run
-		out = append(out, Finished{Trace: t, Capability: &called.capability, begun: begun})
+		t.Success = in.Ended == trace.EndedOK || !complete && all[0].Trace.Success
+		t.Run = ended(t, in.Ended, all[0].Trace.Run)
+		t.SandboxLevel, t.CapabilityVersion = all[0].Trace.SandboxLevel, called.capability.Version
+		at[i] = len(all)
+		all = append(all, Finished{Trace: t, Capability: &called.capability, begun: begun})
+		if len(t.Calls) > 0 { // else nothing tells when it ran
+			parent := &all[caller].Trace
+			parent.Children = append(parent.Children, trace.Child{
+				Capability: called.capability.ID, NodeID: in.NodeID, Seq: g.callsBefore(all[caller].root, in.Seq), Success: t.Success,
+				StartedAt: t.Run.StartedAt, Duration: t.Run.Duration,
+			})
+		}
+		all[at[i]].root = in.Root
 	}
-	return out
+	return all
 }
 
-func failed(calls []trace.Call) bool {
-	for _, c := range calls {
-		if c.Status != trace.CallOK {
-			return true
-		}
+// callsBefore counts the calls that the code which began in a frame has made before
+// a record.
+func (g *gate) callsBefore(root, seq int) int {
+	g.mu.Lock()
+	l := g.ledgers[root]
+	g.mu.Unlock()
+	if l == nil {
+		return 0
 	}
-	return false
+	return l.before(seq)
 }
 
-// ended gives a child run the end that is known of it: that of its last call.
-func ended(run, parent trace.Run, t trace.Trace) trace.Run {
-	run.Status, run.FinishedAt = trace.Succeeded, run.StartedAt
-	if !t.Success {
-		run.Status, run.Error = parent.Status, parent.Error
-		if run.Status == trace.Succeeded {
-			run.Status = trace.Failed
-		}
+// ended gives the run of a capability the end that is known of it: the time is that
+// of its last call. One whose body did not end was cut short with its caller.
+func ended(t trace.Trace, how string, caller trace.Run) trace.Run {
+	run := t.Run
+	switch {
+	case t.Success:
+		run.Status = trace.Succeeded
+	case how == trace.EndedError:
+		run.Status, run.Error = trace.Failed, fault.New(fault.RuntimeError, "the capability ended with an error")
+	case caller.Status == trace.Succeeded:
+		run.Status, run.Error = trace.InterruptedRun, fault.New(fault.Interrupted, "the program ended before the capability")
+	default:
+		run.Status, run.Error = caller.Status, caller.Error
 	}
+	run.FinishedAt = run.StartedAt
 	for _, c := range t.Calls {
 		if end := c.StartedAt.Add(c.Duration); end.After(run.FinishedAt) {
 			run.FinishedAt = end

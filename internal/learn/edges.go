@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"slices"
-	"strings"
 
 	"github.com/pml-run/pml/internal/capability"
 	"github.com/pml-run/pml/internal/structure"
@@ -22,8 +21,8 @@ type edgeSet struct {
 }
 
 func (s *edgeSet) add(e capability.Edge) {
-	if e.From == e.To || strings.HasPrefix(e.From, "capability:") || strings.HasPrefix(e.To, "capability:") {
-		return // a capability's call is told by the capability's own trace
+	if e.From == e.To {
+		return
 	}
 	if s.index == nil {
 		s.index = map[[3]string]int{}
@@ -72,8 +71,9 @@ func Edges(t trace.Trace, c *capability.Capability) []capability.Edge {
 		s = c.Structure
 	}
 	var set edgeSet
-	for _, pair := range consecutive(s, t.Calls) {
-		a, b := t.Calls[pair[0]], t.Calls[pair[1]]
+	siblings := siblings(t)
+	for _, pair := range consecutive(s, siblings) {
+		a, b := siblings[pair[0]], siblings[pair[1]]
 		set.add(capability.NewEdge(string(a.Tool), string(b.Tool), capability.Sequence, capability.ObservedEdge))
 	}
 	if c == nil {
@@ -84,6 +84,32 @@ func Edges(t trace.Trace, c *capability.Capability) []capability.Edge {
 		set.add(capability.NewEdge(c.ID.String(), string(id), capability.Contains, capability.ObservedEdge))
 	}
 	return set.sorted()
+}
+
+// siblings are the calls of a run with those of capabilities among them, which stand
+// under the capability's id.
+func siblings(t trace.Trace) []trace.Call {
+	if len(t.Children) == 0 {
+		return t.Calls
+	}
+	out := make([]trace.Call, 0, len(t.Calls)+len(t.Children))
+	next := 0
+	add := func(c trace.Call) {
+		c.Seq = len(out)
+		out = append(out, c)
+	}
+	for i := 0; i <= len(t.Calls); i++ {
+		for ; next < len(t.Children) && t.Children[next].Seq <= i; next++ {
+			child := t.Children[next]
+			if child.Success {
+				add(trace.Call{NodeID: child.NodeID, Tool: tool.ID(child.Capability.String()), Status: trace.CallOK, StartedAt: child.StartedAt, Duration: child.Duration})
+			}
+		}
+		if i < len(t.Calls) {
+			add(t.Calls[i])
+		}
+	}
+	return out
 }
 
 // addFlows adds an edge for each data flow of the program whose both ends

@@ -55,9 +55,9 @@ type Outcome struct{ NodeID, Outcome string }
 
 // Update returns the learning after one more run. The given one is not changed.
 func Update(l capability.Learning, r Run) capability.Learning {
-	out := capability.Learning{Paths: updatePaths(l.Paths, r), Decisions: updateDecisions(l.Decisions, r)}
-	out.DominantPath = Dominant(out.Paths)
-	return out
+	l.Paths, l.Decisions = updatePaths(l.Paths, r), updateDecisions(l.Decisions, r)
+	l.DominantPath = Dominant(l.Paths)
+	return l
 }
 
 func updatePaths(list []capability.PathStats, r Run) []capability.PathStats {

@@ -176,6 +176,9 @@ func (s *Study) teach(lesson *capability.Lesson, e capability.Evidence) {
 	if s.trace.Exact { // nothing is learnt from guessed paths
 		e.Learning = Update(e.Learning, s.run)
 	}
+	if s.run.Success && s.trace.Arguments != nil {
+		e.Learning.Parameters = UpdateValues(e.Learning.Parameters, s.trace.Arguments)
+	}
 	if e.Version == e.Head {
 		lesson.Proves = s.outcome.Save && !e.Proven
 		e = s.judge(count(e, s.run.Success, s.run.DurationMS))

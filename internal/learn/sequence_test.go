@@ -116,6 +116,24 @@ func TestSequenceEdges(t *testing.T) {
 	}
 }
 
+func TestCapabilitiesStandAmongTheCalls(t *testing.T) {
+	t.Parallel()
+	worked, failed := uuid.New(), uuid.New()
+	calls := timed("n1:0-10 n2:30-40")
+	child := func(id uuid.UUID, success bool) trace.Child {
+		return trace.Child{Capability: id, Seq: 1, Success: success, StartedAt: calls[0].StartedAt.Add(15 * time.Millisecond), Duration: 10 * time.Millisecond}
+	}
+	want := []string{"s:N1 " + worked.String(), worked.String() + " s:N2"}
+	slices.Sort(want)
+	var got []string
+	for _, e := range Edges(trace.Trace{Calls: calls, Children: []trace.Child{child(failed, false), child(worked, true)}}, nil) {
+		got = append(got, e.From+" "+e.To)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestCallsThatWereNotMadeAreNoEdges(t *testing.T) {
 	t.Parallel()
 	calls := timed("n1:0-1 n2:2-3 n3:4-5 n4:6-7")

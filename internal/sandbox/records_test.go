@@ -183,12 +183,35 @@ func TestCapabilities(t *testing.T) {
 {"t":"call","f":1,"id":"n1","tool":"a:b"}
 {"t":"call","f":1,"id":"c1","tool":"capability:inner"}
 {"t":"frame","f":2,"p":1,"cap":"inner"}
+{"t":"end","f":2,"o":"ok"}
+{"t":"end","f":1,"o":"ok"}
 `
 	if diff := cmp.Diff(want, brief(t, out.Records)); diff != "" {
 		t.Error(diff)
 	}
 	if out.Calls != 1 {
 		t.Errorf("%d calls, want 1: a capability is none", out.Calls)
+	}
+}
+
+func TestHowACapabilityEnded(t *testing.T) {
+	t.Parallel()
+	prog := Program{
+		Source: `void capabilities.waits({}).catch(() => 0); try { await capabilities.fails({}) } catch { return 1 }`,
+		Capabilities: map[string]string{
+			"fails": `throw new Error("no")`,
+			"waits": `await new Promise(() => 0)`,
+		},
+	}
+	out := runMarked(t, prog, `1`)
+	want := `{"t":"call","f":0,"id":"?capability:waits","tool":"capability:waits"}
+{"t":"frame","f":1,"cap":"waits"}
+{"t":"call","f":0,"id":"?capability:fails","tool":"capability:fails"}
+{"t":"frame","f":2,"cap":"fails"}
+{"t":"end","f":2,"o":"error"}
+`
+	if diff := cmp.Diff(want, brief(t, out.Records)); diff != "" {
+		t.Error(diff)
 	}
 }
 

@@ -18,13 +18,14 @@ type tape struct {
 	records []Record
 	owner   map[int]string // open frames, and the capability whose code runs in each
 	root    map[int]int    // open frames, and the frame that their code began in
+	ended   map[int]bool   // frames of capabilities whose body has ended
 	counts  map[site]int   // calls so far
 	seq     int            // of the last record
 	closed  bool
 }
 
 func newTape(p Program, limit int) *tape {
-	t := &tape{nodes: p.Nodes, capabilities: map[string]map[string]NodeKind{}, limit: limit, owner: map[int]string{0: ""}, root: map[int]int{0: 0}, counts: map[site]int{}, seq: -1}
+	t := &tape{nodes: p.Nodes, capabilities: map[string]map[string]NodeKind{}, limit: limit, owner: map[int]string{0: ""}, root: map[int]int{0: 0}, ended: map[int]bool{}, counts: map[site]int{}, seq: -1}
 	for name := range p.Capabilities {
 		t.capabilities[name] = p.CapabilityNodes[name]
 	}
@@ -121,6 +122,9 @@ func (t *tape) check(r Record) error {
 	if !ok {
 		return fmt.Errorf("a record is in frame %d, which was not opened", r.Frame)
 	}
+	if r.Type == wire.FrameEnded {
+		return t.close(r)
+	}
 	if r.Type == wire.CallEvent && r.ID == "?"+r.Tool {
 		return nil
 	}
@@ -156,6 +160,18 @@ func (t *tape) open(r Record) error {
 	return nil
 }
 
+// close checks a record of the end of a capability's body.
+func (t *tape) close(r Record) error {
+	if r.Frame == 0 || t.root[r.Frame] != r.Frame {
+		return fmt.Errorf("frame %d is ended, and is no capability's", r.Frame)
+	}
+	if t.ended[r.Frame] || r.Outcome != wire.EndedOK && r.Outcome != wire.EndedError {
+		return fmt.Errorf("frame %d has ended %q, or twice", r.Frame, r.Outcome)
+	}
+	t.ended[r.Frame] = true
+	return nil
+}
+
 // node checks that the code of owner has a node that can be the subject of a record.
 func (t *tape) node(owner string, typ wire.RecordType, id string) error {
 	kind, ok := t.nodesOf(owner)[id]
@@ -176,7 +192,7 @@ func (t *tape) node(owner string, typ wire.RecordType, id string) error {
 		fits = kind == NodeFork
 	case wire.Join:
 		fits = kind == NodeJoin
-	case wire.FrameOpened:
+	case wire.FrameOpened, wire.FrameEnded:
 	}
 	if !fits {
 		return fmt.Errorf("a record of type %q names the node %q, which is a %s", typ, id, kind)

@@ -184,7 +184,7 @@ func (s *Store) queueTrace(b *pgx.Batch, t trace.Trace) error {
 	args := pgx.NamedArgs{
 		"id": t.Run.ID, "capability": nullID(t.Run.Capability), "version": version, "path": texts(t.ExecutedPath),
 		"path_hash": t.PathHash, "decisions": jsonb(decisions), "loops": jsonb(t.Loops), "calls": jsonb(calls), "tools": texts(t.ToolsUsed),
-		"args": jsonb(t.Run.Args), "intent": text(t.Run.Intent), "success": t.Success, "ms": milliseconds(t.Run.Duration),
+		"args": jsonb(t.Arguments), "intent": text(t.Run.Intent), "success": t.Success, "ms": milliseconds(t.Run.Duration),
 		"error": faultJSON(t.Run.Error), "priority": t.Priority, "parent": nullID(t.Run.Parent), "exact": t.Exact,
 		"cache_hit": text(t.CacheHit), "level": text(t.SandboxLevel),
 	}

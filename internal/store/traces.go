@@ -17,7 +17,7 @@ import (
 func (s *Store) Trace(ctx context.Context, id uuid.UUID) (trace.Trace, error) {
 	t, err := collectOne(ctx, s, `
 		select capability_version, executed_path, path_hash, decisions, loops, task_results, tools_used, success, priority,
-			exact, cache_hit, sandbox_level
+			exact, cache_hit, sandbox_level, arguments
 		from capability_trace where workspace_id = @ws and id = @id`, pgx.NamedArgs{"id": id}, scanTrace)
 	if errors.Is(err, errNoRow) {
 		return t, fault.New(fault.NotFound, "there is no trace of run %s", id).WithHint("a run has a trace when it has ended")
@@ -35,7 +35,7 @@ func scanTrace(row pgx.CollectableRow) (trace.Trace, error) {
 	var decisions, calls json.RawMessage
 	var priority float32
 	err := row.Scan(&version, &t.ExecutedPath, &t.PathHash, &decisions, &t.Loops, &calls, &t.ToolsUsed, &t.Success, &priority,
-		&t.Exact, &t.CacheHit, &t.SandboxLevel)
+		&t.Exact, &t.CacheHit, &t.SandboxLevel, &t.Arguments)
 	if err != nil {
 		return t, err
 	}

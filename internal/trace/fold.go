@@ -199,7 +199,7 @@ func (w *walk) event(r Record) {
 			return
 		}
 		w.place(region, w.branch[r.ID], s)
-	case FrameOpened, Iteration: // are frames, not events
+	case FrameOpened, Iteration, FrameEnded: // are frames, not events
 	}
 }
 

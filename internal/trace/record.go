@@ -15,6 +15,7 @@ const (
 	LoopEntered RecordType = "loop"
 	ForkOpened  RecordType = "fork"
 	ForkJoined  RecordType = "join"
+	FrameEnded  RecordType = "end" // of a capability's body
 )
 
 // Record is one thing that an instrumented program did, in the order in which it
@@ -28,7 +29,7 @@ type Record struct {
 	// ID is the node: of the event, or of the loop or fork that an Iteration is of.
 	// A call without a known place is "?server:tool".
 	ID      string
-	Outcome string // of a DecisionSet
+	Outcome string // of a DecisionSet; of a FrameEnded EndedOK or EndedError
 	Tool    string // of a CallEvent: "server:tool" or "capability:name"
 
 	// What follows is for records that open a frame.
@@ -38,6 +39,12 @@ type Record struct {
 	Branch     int
 	Index      int // of an Iteration: counted per node and parent, from zero
 }
+
+// How the body of a capability has ended.
+const (
+	EndedOK    = "ok"
+	EndedError = "error"
+)
 
 // unknownPlace marks the id of a call that no node of the structure stands for.
 const unknownPlace = "?"
@@ -55,6 +62,8 @@ type Inner struct {
 	Caller int
 	// Seq is the order of the record that opened it, Root the frame that it opened.
 	Seq, Root int
+	// Ended is how its body ended: EndedOK, EndedError, or nothing where it did not.
+	Ended string
 	// Records are its own, without those of the capabilities that it called; its root
 	// is frame 0.
 	Records []Record
@@ -80,6 +89,12 @@ func Split(records []Record) (own []Record, inner []Inner) {
 		inner[at].Records = append(inner[at].Records, r)
 	}
 	for _, r := range records {
+		if r.Type == FrameEnded {
+			if at := owner[r.Frame] - 1; at >= 0 {
+				inner[at].Ended = r.Outcome
+			}
+			continue
+		}
 		if !r.opens() {
 			if r.Type == CallEvent && strings.HasPrefix(r.Tool, capabilityPrefix) {
 				called[callKey{r.Frame, r.Tool}] = r.ID

@@ -96,19 +96,34 @@ type Decision struct {
 	Outcome   string `json:"outcome"`
 }
 
+// Child is a call of a capability by a run. It has a trace of its own; here is what
+// places it among the run's calls.
+type Child struct {
+	Capability uuid.UUID
+	NodeID     string // where it was called; empty when that is not known
+	Seq        int    // how many of the run's own calls were made before it
+	Success    bool
+	StartedAt  time.Time // of its first call
+	Duration   time.Duration
+}
+
 // Trace is what a finished run did.
 type Trace struct {
-	Run               Run             `json:"run"`
-	CapabilityVersion int             `json:"capability_version,omitempty"`
-	ExecutedPath      []string        `json:"executed_path"`
-	PathHash          string          `json:"path_hash,omitempty"`
-	Decisions         []Decision      `json:"decisions"`
-	Loops             json.RawMessage `json:"loops,omitempty"`
-	Calls             []Call          `json:"task_results"`
-	ToolsUsed         []tool.ID       `json:"tools_used"`
-	Success           bool            `json:"success"`
-	Priority          float64         `json:"priority"`
-	Exact             bool            `json:"exact"`
-	CacheHit          string          `json:"cache_hit,omitempty"`
-	SandboxLevel      string          `json:"sandbox_level,omitempty"`
+	Run               Run `json:"run"`
+	CapabilityVersion int `json:"capability_version,omitempty"`
+	// Arguments are the values of the program's parameters, given or from its text;
+	// nil where they are not known.
+	Arguments    json.RawMessage `json:"arguments,omitempty"`
+	ExecutedPath []string        `json:"executed_path"`
+	PathHash     string          `json:"path_hash,omitempty"`
+	Decisions    []Decision      `json:"decisions"`
+	Loops        json.RawMessage `json:"loops,omitempty"`
+	Calls        []Call          `json:"task_results"`
+	Children     []Child         `json:"-"` // stored as traces of their own
+	ToolsUsed    []tool.ID       `json:"tools_used"`
+	Success      bool            `json:"success"`
+	Priority     float64         `json:"priority"`
+	Exact        bool            `json:"exact"`
+	CacheHit     string          `json:"cache_hit,omitempty"`
+	SandboxLevel string          `json:"sandbox_level,omitempty"`
 }

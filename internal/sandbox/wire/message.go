@@ -60,6 +60,13 @@ const (
 	Loop        RecordType = "loop"
 	Fork        RecordType = "fork"
 	Join        RecordType = "join"
+	FrameEnded  RecordType = "end" // of a capability's body; Outcome is EndedOK or EndedError
+)
+
+// The outcomes of FrameEnded.
+const (
+	EndedOK    = "ok"
+	EndedError = "error"
 )
 
 // Record is one thing that the instrumented program did. Frame 0 is the program's
@@ -71,7 +78,7 @@ type Record struct {
 	Frame int        `json:"f"` // where it happened, or the frame that it opens
 	// ID is the node: of the event, or of the loop or fork that an Iteration is of.
 	ID      string `json:"id,omitempty"`
-	Outcome string `json:"o,omitempty"`    // Decision
+	Outcome string `json:"o,omitempty"`    // Decision, FrameEnded
 	Tool    string `json:"tool,omitempty"` // CallEvent: "server:tool" or "capability:name"
 
 	// What follows is for records that open a frame.
