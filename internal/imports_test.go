@@ -23,6 +23,7 @@ var allowed = map[string][]string{
 	"analysis":   {"fault", "tool", "structure"},
 	"trace":      {"fault", "tool", "structure"},
 	"capability": {"fault", "tool", "structure"},
+	"policy":     {"fault", "tool"},
 
 	// means
 	"supervise":         {},
@@ -36,6 +37,9 @@ var allowed = map[string][]string{
 
 	"embedding/kernel":     {},
 	"embedding/kernel/gen": {}, // a module of its own
+	"embedding/wordpiece":  {},
+	"embedding/bert":       {"embedding/kernel"},
+	"embedding":            {"fault", "embedding/bert", "embedding/kernel", "embedding/wordpiece"},
 
 	"upstream":              {"fault", "tool", "supervise", "config"},
 	"upstream/upstreamtest": {},
