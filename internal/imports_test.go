@@ -23,6 +23,7 @@ var allowed = map[string][]string{
 	"analysis":   {"fault", "tool", "structure"},
 	"trace":      {"fault", "tool", "structure"},
 	"capability": {"fault", "tool", "structure"},
+	"graph":      {},
 	"policy":     {"fault", "tool"},
 
 	// means
@@ -46,7 +47,7 @@ var allowed = map[string][]string{
 
 	// use
 	"execute": {"fault", "tool", "structure", "capability", "trace", "analysis", "sandbox"},
-	"search":  {"fault", "tool", "capability"},
+	"search":  {"fault", "tool", "graph", "capability"},
 	"learn":   {"fault", "tool", "structure", "capability", "trace"},
 
 	// memory
