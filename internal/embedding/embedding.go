@@ -35,4 +35,5 @@ const miniLMQuery = "I need a tool to "
 
 var (
 	_ Encoder = (*Local)(nil)
+	_ Encoder = (*Remote)(nil)
 )

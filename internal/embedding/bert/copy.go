@@ -172,15 +172,14 @@ func (w *sectionWriter) norm(n norm) {
 
 func (w *sectionWriter) linear(set kernel.Set, h kernel.Half) {
 	data, row := make([]byte, h.Inputs*h.Outputs), make([]float32, h.Inputs)
-	scale, correction := make([]float32, h.Outputs), make([]byte, 0, 4*h.Outputs)
+	scale, sum := make([]float32, h.Outputs), make([]float32, h.Outputs)
 	for j := range scale {
 		set.Widen(row, h.Data[2*j*h.Inputs:][:2*h.Inputs])
-		s, c := kernel.PackRow(data, j, row)
-		scale[j], correction = s, binary.LittleEndian.AppendUint32(correction, uint32(c))
+		scale[j], sum[j] = kernel.PackRow(data, j, row)
 	}
 	w.bytes(data)
 	w.floats(scale)
-	w.bytes(correction)
+	w.floats(sum)
 	w.floats(h.Bias)
 }
 
@@ -235,12 +234,8 @@ func (r *sectionReader) floats(n int) []float32 {
 func (r *sectionReader) norm(n int) norm { return norm{r.floats(n), r.floats(n)} }
 
 func (r *sectionReader) linear(inputs, outputs int) kernel.Packed {
-	p := kernel.Packed{Inputs: inputs, Outputs: outputs, Data: r.bytes(inputs * outputs), Scale: r.floats(outputs)}
-	b := r.bytes(4 * outputs)
-	p.Correction = make([]int32, outputs)
-	for i := range p.Correction {
-		p.Correction[i] = int32(binary.LittleEndian.Uint32(b[4*i:]))
+	return kernel.Packed{
+		Inputs: inputs, Outputs: outputs, Data: r.bytes(inputs * outputs),
+		Scale: r.floats(outputs), Sum: r.floats(outputs), Bias: r.floats(outputs),
 	}
-	p.Bias = r.floats(outputs)
-	return p
 }

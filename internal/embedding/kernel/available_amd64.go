@@ -34,7 +34,10 @@ func avx2() Set {
 func vnni() Set {
 	s := avx2()
 	s.name, s.int8 = VNNI, true
-	s.quantize = func(dst []byte, x []float32) float32 { return quantize(&x[0], len(x), &dst[:len(x)][0]) }
+	s.quantize = func(dst []byte, x []float32) (step, low float32) {
+		quantize(&x[0], len(x), &dst[:len(x)][0], &step, &low)
+		return step, low
+	}
 	s.panel = panelVNNI
 	return s
 }
@@ -55,18 +58,21 @@ func dotAVX2(c, a View, m int, b View, bias []float32, k int) {
 	}
 }
 
-func panelVNNI(c View, a []byte, m int, w panel, steps []float32) {
+// mulRows is what the larger tile of the int8 kernels has.
+const mulRows = 12
+
+func panelVNNI(c View, a *Activations, m int, w panel) {
 	padded := roundUp(m, Tile)
-	_, _, _ = c.Row(padded-1, panelColumns), a[padded*w.inputs-1], steps[padded-1]
-	_, _, _, _ = w.data[w.inputs*panelColumns-1], w.scale[panelColumns-1], w.bias[panelColumns-1], w.correction[panelColumns-1]
+	_, _, _, _ = c.Row(padded-1, panelColumns), a.bytes[padded*w.inputs-1], a.step[padded-1], a.low[padded-1]
+	_, _, _, _ = w.data[w.inputs*panelColumns-1], w.scale[panelColumns-1], w.sum[panelColumns-1], w.bias[panelColumns-1]
 	ldc := uintptr(c.Stride * wordSize)
 	for i := 0; i < padded; {
 		mul, rows := mulInt8x12, mulRows
 		if padded-i < mulRows {
 			mul, rows = mulInt8x4, Tile
 		}
-		mul(&a[i*w.inputs], uintptr(w.inputs), &w.data[0], &c.Data[i*c.Stride], ldc, w.inputs/4,
-			&w.correction[0], &w.scale[0], &w.bias[0], &steps[i])
+		mul(&a.bytes[i*w.inputs], uintptr(w.inputs), &w.data[0], &c.Data[i*c.Stride], ldc, w.inputs/4,
+			&w.sum[0], &w.scale[0], &w.bias[0], &a.step[i], &a.low[i])
 		i += rows
 	}
 }

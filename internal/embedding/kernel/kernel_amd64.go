@@ -44,22 +44,22 @@ func gelu(x *float32, n int)
 //go:noescape
 func addNorm(x *float32, t *float32, gain *float32, bias *float32, n int, eps float32)
 
-// quantize writes round(x·127/max|x|)+128 for n numbers, a multiple of 16, and returns max|x|/127.
-// Needs AVX-512 F.
+// quantize writes round((x-low)/step) for n numbers, a multiple of 16, where low is the lowest of them and
+// step a 255th of their range. Needs AVX-512 F.
 //
 //go:noescape
-func quantize(x *float32, n int, dst *byte) float32
+func quantize(x *float32, n int, dst *byte, step *float32, low *float32)
 
-// mulInt8x12 writes c[i][j] = bias[j] + scale[j]·rowScale[i]·(correction[j] + Σ a[i][x]·w[x][j]) for 12
-// rows and the 32 columns of a panel; x < 4·groups, four of which lie together for each column. Strides are
-// in bytes. Needs AVX-512 F and VNNI.
+// mulInt8x12 writes c[i][j] = bias[j] + scale[j]·(step[i]·Σ a[i][x]·w[x][j] + low[i]·sum[j]) for 12 rows
+// and the 32 columns of a panel; x < 4·groups, four of which lie together for each column. Strides are in
+// bytes. Needs AVX-512 F and VNNI.
 //
 //go:noescape
-func mulInt8x12(a *byte, lda uintptr, w *byte, c *float32, ldc uintptr, groups int, correction *int32, scale *float32, bias *float32, rowScale *float32)
+func mulInt8x12(a *byte, lda uintptr, w *byte, c *float32, ldc uintptr, groups int, sum *float32, scale *float32, bias *float32, step *float32, low *float32)
 
-// mulInt8x4 writes c[i][j] = bias[j] + scale[j]·rowScale[i]·(correction[j] + Σ a[i][x]·w[x][j]) for 4
-// rows and the 32 columns of a panel; x < 4·groups, four of which lie together for each column. Strides are
-// in bytes. Needs AVX-512 F and VNNI.
+// mulInt8x4 writes c[i][j] = bias[j] + scale[j]·(step[i]·Σ a[i][x]·w[x][j] + low[i]·sum[j]) for 4 rows
+// and the 32 columns of a panel; x < 4·groups, four of which lie together for each column. Strides are in
+// bytes. Needs AVX-512 F and VNNI.
 //
 //go:noescape
-func mulInt8x4(a *byte, lda uintptr, w *byte, c *float32, ldc uintptr, groups int, correction *int32, scale *float32, bias *float32, rowScale *float32)
+func mulInt8x4(a *byte, lda uintptr, w *byte, c *float32, ldc uintptr, groups int, sum *float32, scale *float32, bias *float32, step *float32, low *float32)

@@ -148,9 +148,9 @@ func TestMulHalf(t *testing.T) {
 }
 
 func pack(w []float32, n, k int, bias []float32) kernel.Packed {
-	p := kernel.Packed{Data: make([]byte, n*k), Scale: make([]float32, n), Correction: make([]int32, n), Bias: bias, Inputs: k, Outputs: n}
+	p := kernel.Packed{Data: make([]byte, n*k), Scale: make([]float32, n), Sum: make([]float32, n), Bias: bias, Inputs: k, Outputs: n}
 	for j := range n {
-		p.Scale[j], p.Correction[j] = kernel.PackRow(p.Data, j, w[j*k:][:k])
+		p.Scale[j], p.Sum[j] = kernel.PackRow(p.Data, j, w[j*k:][:k])
 	}
 	return p
 }
@@ -162,7 +162,7 @@ func TestMulInt8(t *testing.T) {
 	w := pack(weights, n, k, bias)
 	for m := 1; m <= 30; m++ {
 		x := numbers(m*k, uint64(m))
-		clear(x[:k]) // a row of zeros gives the bias
+		clear(x[:k]) // of one number only
 		a := kernel.View{Data: x, Stride: k}
 		wide := func() kernel.View { return kernel.View{Data: make([]float32, (m+3)*n), Stride: n} }
 		want := wide()

@@ -86,25 +86,26 @@ func addNormGo(x, t, gain, bias []float32, eps float32) {
 	}
 }
 
-func quantizeGo(dst []byte, x []float32) float32 {
-	var top float32
+func quantizeGo(dst []byte, x []float32) (step, low float32) {
+	low, high := x[0], x[0]
 	for _, v := range x {
-		top = max(top, v, -v)
+		low, high = min(low, v), max(high, v)
 	}
-	if top == 0 {
-		top = 1 // all zero: any step will do
+	if low == high {
+		clear(dst)
+		return 0, low
 	}
-	factor := 127 / top
+	factor := 255 / (high - low)
 	for i, v := range x {
-		dst[i] = byte(int(math.RoundToEven(float64(v*factor))) + 128)
+		dst[i] = byte(math.RoundToEven(float64((v - low) * factor)))
 	}
-	return top / 127
+	return (high - low) / 255, low
 }
 
-func panelGo(c View, a []byte, m int, w panel, steps []float32) {
+func panelGo(c View, a *Activations, m int, w panel) {
 	for i := range m {
-		row := a[i*w.inputs:][:w.inputs]
-		sums := [panelColumns]int32(w.correction)
+		row := a.bytes[i*w.inputs:][:w.inputs]
+		var sums [panelColumns]int32
 		for x := 0; x < w.inputs; x += 4 {
 			four := w.data[x*panelColumns:][:4*panelColumns]
 			for j := range sums {
@@ -115,7 +116,7 @@ func panelGo(c View, a []byte, m int, w panel, steps []float32) {
 		}
 		to := c.Row(i, panelColumns)
 		for j, sum := range sums {
-			to[j] = float32(sum)*steps[i]*w.scale[j] + w.bias[j]
+			to[j] = (float32(sum)*a.step[i]+a.low[i]*w.sum[j])*w.scale[j] + w.bias[j]
 		}
 	}
 }

@@ -45,11 +45,11 @@ type Set struct {
 	softmax func(x []float32, scale float32)
 	gelu    func(x []float32)
 	addNorm func(x, t, gain, bias []float32, eps float32)
-	// quantize writes x as bytes around 128 and returns the size of one step.
-	quantize func(dst []byte, x []float32) float32
+	// quantize writes x as bytes above the lowest number, in steps.
+	quantize func(dst []byte, x []float32) (step, low float32)
 	// panel fills one panel of columns of c from m rows of bytes; it may write up to
 	// three rows more.
-	panel func(c View, a []byte, m int, w panel, steps []float32)
+	panel func(c View, a *Activations, m int, w panel)
 }
 
 // Name is one of VNNI, AVX2 and Go.

@@ -35,8 +35,7 @@ var constants = []struct {
 	{"exponent", U32(127)},
 	{"magnitude", U32(0x7fffffff)},
 	{"sign", U32(0x80000000)},
-	{"offset", U32(128)},
-	{"most", F32(127)},
+	{"steps", F32(255)},
 }
 
 // address returns where the named constant is, and writes it down at its first use.
