@@ -46,9 +46,10 @@ var allowed = map[string][]string{
 	"upstream/upstreamtest": {},
 
 	// use
-	"execute": {"fault", "tool", "structure", "capability", "trace", "analysis", "sandbox"},
-	"search":  {"fault", "tool", "graph", "capability"},
-	"learn":   {"fault", "tool", "structure", "capability", "trace"},
+	"execute":         {"fault", "tool", "structure", "capability", "trace", "analysis", "sandbox"},
+	"search":          {"fault", "tool", "graph", "capability"},
+	"search/evaluate": {"fault", "tool", "search"}, // data sets and measurements, never in a request
+	"learn":           {"fault", "tool", "structure", "capability", "trace"},
 
 	// memory
 	"store":           {"fault", "tool", "structure", "capability", "trace", "supervise", "store/pglite"},
@@ -62,7 +63,7 @@ var allowed = map[string][]string{
 
 	// whole
 	"daemon": {"*"},
-	"cli":    {"fault", "tool", "structure", "capability", "trace", "analysis", "execute", "config", "telemetry", "httpapi", "relay", "daemon"},
+	"cli":    {"fault", "tool", "structure", "capability", "trace", "analysis", "execute", "config", "telemetry", "httpapi", "relay", "daemon", "embedding", "search", "search/evaluate"},
 }
 
 // TestImportDirection reads the files itself instead of asking 'go list', so
