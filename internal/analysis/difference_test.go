@@ -111,7 +111,7 @@ func run(t *testing.T, p *Program, code Code, seed uint64) ran {
 	prog := sandbox.Program{
 		Source: code.Text, Original: p.Source, Recorder: p.Recorder, Frame: p.Frame, Args: text, Position: code.Position,
 		Seed:         &sandbox.Determinism{Now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Random: uint32(seed)},
-		Capabilities: map[string]string{"normalize": "return { text: String(args.text).toLowerCase(), ok: true }"},
+		Capabilities: map[string]string{"normalize": "if (Math.random() < 0.2) throw new Error('cannot'); return { text: String(args.text).toLowerCase(), ok: true }"},
 	}
 	if code.Nodes != nil {
 		prog.Nodes = map[string]sandbox.NodeKind{}

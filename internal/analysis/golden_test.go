@@ -70,7 +70,12 @@ func golden(t *testing.T, path string) {
 			setFile(archive, name, got[name])
 		}
 	}
-	if err := os.WriteFile(path, txtar.Format(archive), 0o600); err != nil {
+	writeArchive(t, path, archive)
+}
+
+func writeArchive(t *testing.T, path string, a *txtar.Archive) {
+	t.Helper()
+	if err := os.WriteFile(path, txtar.Format(a), 0o600); err != nil {
 		t.Fatal(err)
 	}
 }

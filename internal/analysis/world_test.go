@@ -17,25 +17,28 @@ import (
 
 // world answers calls as its seed says: with values that make programs go many
 // ways, with failures, and after delays. The answer to a call depends on what is
-// called and on the call's number, not on when it comes.
+// called and on how often it was called so before, not on when it comes.
 type world struct {
 	seed uint64
 
 	mu     sync.Mutex
+	made   map[string]int
 	calls  []sandbox.Call
 	now    int // calls being answered
 	atOnce int // the most of them
 }
 
-func newWorld(seed uint64) *world { return &world{seed: seed} }
+func newWorld(seed uint64) *world { return &world{seed: seed, made: map[string]int{}} }
 
 // Progress does nothing.
 func (w *world) Progress(float64, float64, string) {}
 
 // Call answers one call.
 func (w *world) Call(ctx context.Context, c sandbox.Call) (json.RawMessage, error) {
-	key := fmt.Sprint(c.ID, c.Server, c.Tool, string(c.Args), w.seed)
+	call := fmt.Sprint(c.Server, c.Tool, string(c.Args))
 	w.mu.Lock()
+	key := fmt.Sprint(call, w.made[call], w.seed)
+	w.made[call]++
 	w.calls = append(w.calls, c)
 	w.now++
 	w.atOnce = max(w.atOnce, w.now)
@@ -67,7 +70,7 @@ func answer(r *rand.Rand, depth int) map[string]any {
 	n := r.IntN(100)
 	out := map[string]any{
 		"id": pick(n, n%7), "num": n, "size": n * 3, "total": n, "hits": r.IntN(5), "n": n % 5, "exists": r.IntN(2) == 0,
-		"ok": r.IntN(3) > 0, "flag": r.IntN(2) == 0, "dir": r.IntN(3) == 0, "content": fmt.Sprint("text ", n), "body": fmt.Sprint("body ", n),
+		"ok": r.IntN(3) > 0, "flag": r.IntN(2) == 0, "dir": r.IntN(3) == 0, "content": pick("abc", fmt.Sprint("text ", n), fmt.Sprint("text ", n)), "body": fmt.Sprint("body ", n),
 		"text": fmt.Sprint("t", n), "title": fmt.Sprint("title ", n), "label": pick("bug", "feature", "enhancement", "other"),
 		"name": pick("", "ann", fmt.Sprint("file", n)), "kind": pick("job", "stop"), "status": pick("open", "closed", "rejected", 200, 500),
 		"value": pick(nil, n, "v", true, false), "next": pick(nil, nil, fmt.Sprint("c", n)), "mode": pick("db", "memory"),
