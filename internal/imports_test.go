@@ -47,8 +47,8 @@ var allowed = map[string][]string{
 
 	// use
 	"execute":         {"fault", "tool", "structure", "capability", "trace", "analysis", "sandbox"},
-	"search":          {"fault", "tool", "graph", "capability"},
-	"search/evaluate": {"fault", "tool", "search"}, // data sets and measurements, never in a request
+	"search":          {"fault", "tool", "graph", "capability", "embedding/kernel"}, // its products of vectors
+	"search/evaluate": {"fault", "tool", "search"},                                  // data sets and measurements, never in a request
 	"learn":           {"fault", "tool", "structure", "capability", "trace"},
 
 	// memory

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"runtime"
 	"sync"
+
+	"github.com/pml-run/pml/internal/embedding/kernel"
 )
 
 // Neighbour is a document near a vector.
@@ -26,58 +28,88 @@ const parallelWork = 1 << 20
 // maxWorkers bounds the cores for one search: others search too.
 const maxWorkers = 4
 
+// products are the processor's fastest scalar products.
+var products = sync.OnceValue(func() kernel.Set { return kernel.Available()[0] })
+
+// lane is what the length of a stored vector is rounded up to, with zeros: the
+// kernels take so many numbers at once.
+const lane = 8
+
 // cosines returns for every row the largest cosine with one of the vectors, and
 // unknown for rows without a vector.
 func (s *snapshot) cosines(vectors [][]float32) []float32 {
 	out := make([]float32, len(s.rows))
+	queries := s.pack(vectors)
+	pages := (len(s.rows) + pageRows - 1) / pageRows
 	workers := 1
-	if len(s.rows)*s.dimensions*len(vectors) >= parallelWork {
+	if len(s.rows)*len(queries.Data) >= parallelWork {
 		workers = min(runtime.GOMAXPROCS(0), maxWorkers)
 	}
-	share := (len(s.rows) + workers - 1) / workers
 	var wg sync.WaitGroup
-	for from := share; from < len(s.rows); from += share {
-		wg.Go(func() { s.cosinesBetween(from, min(from+share, len(s.rows)), vectors, out) })
+	for worker := range workers {
+		compare := func() {
+			room := make([]float32, len(vectors)*pageRows)
+			for p := worker; p < pages; p += workers {
+				s.comparePage(p, queries, len(vectors), room, out)
+			}
+		}
+		if worker == workers-1 {
+			compare() // the last share is this goroutine's
+		} else {
+			wg.Go(compare)
+		}
 	}
-	s.cosinesBetween(0, min(share, len(s.rows)), vectors, out)
 	wg.Wait()
 	return out
 }
 
-func (s *snapshot) cosinesBetween(from, to int, vectors [][]float32, out []float32) {
-	for at := from; at < to; at++ {
-		out[at] = s.cosine(at, vectors)
+// pack lays vectors one behind the other as rows are in a page.
+func (s *snapshot) pack(vectors [][]float32) kernel.View {
+	out := kernel.View{Data: make([]float32, len(vectors)*s.stride()), Stride: s.stride()}
+	for i, v := range vectors {
+		copy(out.Row(i, s.stride()), v)
+	}
+	return out
+}
+
+// comparePage fills out for the rows of one page; room is for the cosines of each
+// query with each row.
+func (s *snapshot) comparePage(p int, queries kernel.View, count int, room, out []float32) {
+	first := p * pageRows
+	rows := s.rows[first:min(first+pageRows, len(s.rows))]
+	if p < len(s.pages) && s.pages[p].values != nil {
+		page := kernel.View{Data: s.pages[p].values, Stride: s.stride()}
+		n := (len(rows) + kernel.Tile - 1) / kernel.Tile * kernel.Tile
+		products().Products(kernel.View{Data: room, Stride: pageRows}, queries, count, page, n, s.stride())
+	}
+	for i := range rows {
+		if !rows[i].vector {
+			out[first+i] = unknown
+			continue
+		}
+		largest := room[i]
+		for q := 1; q < count; q++ {
+			largest = max(largest, room[q*pageRows+i])
+		}
+		out[first+i] = largest
 	}
 }
 
-// cosine is the largest of a row with one of the vectors.
-func (s *snapshot) cosine(at int, vectors [][]float32) float32 {
+// cosine is the largest of one row with one of the vectors.
+func (s *snapshot) cosine(at int32, vectors [][]float32) float32 {
 	if !s.rows[at].vector {
 		return unknown
 	}
-	v := s.vectorOf(at)
-	largest := dot(v, vectors[0])
-	for _, q := range vectors[1:] {
-		largest = max(largest, dot(v, q))
+	row := s.vectorOf(int(at))
+	largest := float32(-1)
+	for _, v := range vectors {
+		var product float32
+		for i, x := range v {
+			product += x * row[i]
+		}
+		largest = max(largest, product)
 	}
 	return largest
-}
-
-// dot is the scalar product of two vectors of one length. Four sums do not wait for
-// each other, and the compiler leaves the bounds checks out.
-func dot(a, b []float32) float32 {
-	var s0, s1, s2, s3 float32
-	for len(a) >= 8 && len(b) >= 8 {
-		s0 += a[0]*b[0] + a[4]*b[4]
-		s1 += a[1]*b[1] + a[5]*b[5]
-		s2 += a[2]*b[2] + a[6]*b[6]
-		s3 += a[3]*b[3] + a[7]*b[7]
-		a, b = a[8:], b[8:]
-	}
-	for i := range min(len(a), len(b)) {
-		s0 += a[i] * b[i]
-	}
-	return s0 + s1 + s2 + s3
 }
 
 // nearestCount is how many neighbours of each vector are asked for.
@@ -110,7 +142,7 @@ func (s *snapshot) nearby(ctx context.Context, by Neighbours, vectors [][]float3
 		}
 		out[at] = least
 		if s.rows[at].vector {
-			out[at] = s.cosine(int(at), vectors)
+			out[at] = s.cosine(at, vectors)
 		}
 	}
 	return out, nil

@@ -59,9 +59,12 @@ type postings struct {
 
 // vectorOf is the vector of a row that has one.
 func (s *snapshot) vectorOf(at int) []float32 {
-	start := at % pageRows * s.dimensions
+	start := at % pageRows * s.stride()
 	return s.pages[at/pageRows].values[start : start+s.dimensions : start+s.dimensions]
 }
+
+// stride is how far apart the vectors of a page are.
+func (s *snapshot) stride() int { return (s.dimensions + lane - 1) / lane * lane }
 
 // draft is a snapshot in the making.
 type draft struct{ snapshot }
@@ -189,7 +192,7 @@ func (w *draft) ownPage(at int) {
 	if p.values != nil && p.version == w.version {
 		return
 	}
-	values := make([]float32, pageRows*w.dimensions)
+	values := make([]float32, pageRows*w.stride())
 	copy(values, p.values)
 	*p = page{version: w.version, values: values}
 }
