@@ -61,7 +61,7 @@ func (r *Remote) send(ctx context.Context, body []byte, n int) (answer, error) {
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, r.endpoint, bytes.NewReader(body))
 	if err != nil {
-		return answer{}, r.wrong("nothing: %v", err)
+		return answer{}, err
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json")
@@ -103,7 +103,7 @@ func cause(err error) string {
 
 // refused turns a status into an error; what may pass is a *busyError.
 func (r *Remote) refused(res *http.Response, body []byte) error {
-	reason := fmt.Sprintf("status %d: %s", res.StatusCode, r.masked(quote(body)))
+	reason := fmt.Sprintf("status %d: %s", res.StatusCode, r.quote(body))
 	if res.StatusCode == http.StatusTooManyRequests || res.StatusCode >= 500 {
 		return &busyError{reason: reason, after: retryAfter(res.Header.Get("Retry-After"))}
 	}
@@ -126,7 +126,7 @@ func retryAfter(value string) time.Duration {
 }
 
 // quote returns the message of an OpenAI-style error, or the beginning of the body.
-func quote(body []byte) string {
+func (r *Remote) quote(body []byte) string {
 	var e struct {
 		Error struct {
 			Message string `json:"message"`
@@ -136,7 +136,7 @@ func quote(body []byte) string {
 	if json.Unmarshal(body, &e) == nil && e.Error.Message != "" {
 		text = e.Error.Message
 	}
-	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "")), " ")
+	text = r.masked(strings.Join(strings.Fields(strings.ToValidUTF8(text, "")), " "))
 	if runes := []rune(text); len(runes) > maxQuote {
 		text = string(runes[:maxQuote]) + "…"
 	}

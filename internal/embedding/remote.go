@@ -20,6 +20,8 @@ const (
 	MaxBatch = 128
 	// mostRetries is how often a request is sent again.
 	mostRetries = 3
+	// firstWait is what is waited before the first of them; it doubles each time.
+	firstWait = 500 * time.Millisecond
 	// longestWait bounds what a provider can ask for with Retry-After; a longer wait
 	// is an error, so that a caller may do something else meanwhile.
 	longestWait = 30 * time.Second
@@ -147,7 +149,7 @@ func (r *Remote) batch(ctx context.Context, texts []string) ([][]float32, error)
 			return nil, fault.New(fault.Unavailable, "the embedding provider %s: %v", r.host(), busy).
 				WithHint("search works by words meanwhile; check embedding.url, or wait")
 		}
-		if err := r.opts.wait(ctx, max(busy.after, time.Second<<attempt/2)); err != nil {
+		if err := r.opts.wait(ctx, max(busy.after, firstWait<<attempt)); err != nil {
 			return nil, err
 		}
 	}
