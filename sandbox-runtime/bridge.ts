@@ -202,7 +202,7 @@ export function bridge(limits: ProgramLimits, recorder: () => Recorder, load: (n
       let value: Any = null;
       let failure: CallFailure | null = null;
       try {
-        value = parse(decode(subarray(payload, 5)));
+        value = parse(decode(subarray(payload, 13)));
         if (!payload[4]) failure = value;
       } catch {
         failure = { message: "the tool answered with something that is not JSON", code: "internal" };

@@ -3,20 +3,21 @@
 // opens what realm.ts closes.
 
 import { $Promise, $String, $Uint8Array, decode, encode, parse, setBytes, stringify } from "./primordials.ts";
-import { Answer, Call, Done, Hello, type Program, putU32, redirect, sendHello, serve, Start, u32, Version } from "./protocol.ts";
+import { Answer, Call, Done, Hello, type Program, f64, putU32, redirect, sendHello, serve, Start, u32, Version } from "./protocol.ts";
 import { run, type Run } from "./program.ts";
-import { lockDown, replay } from "./realm.ts";
+import { type Clock, determine, lockDown, settle } from "./realm.ts";
 
 let current: Run | null = null;
+let clock: Clock | null = null; // of a program whose time is fixed
 // Replaced by the program's own console when there is one.
 let console: Record<string, (...args: unknown[]) => void> = {};
 
 function start(p: Program, useConsole: (c: typeof console) => void): void {
-  if (p.seed) replay(p.seed);
+  if (p.seed) clock = determine(p.seed, (e) => report("uncaught", e));
   current = run(p, useConsole);
 }
 
-function handle(kind: number, payload: Uint8Array): void {
+async function handle(kind: number, payload: Uint8Array): Promise<void> {
   switch (kind) {
     case Hello:
       if (u32(payload, 0) !== Version) throw new Error(`the gateway speaks version ${u32(payload, 0)}, this worker ${Version}`);
@@ -25,7 +26,11 @@ function handle(kind: number, payload: Uint8Array): void {
       if (!current) start(parse(decode(payload)), (c) => Object.defineProperty(globalThis, "console", { value: c, writable: true, configurable: true }));
       return;
     case Answer:
+      if (clock) await clock.advance(f64(payload, 5));
       current?.answer(payload);
+      // Whoever awaits this answer goes on before the next one comes, whether the
+      // two were read together or not.
+      if (clock) await settle();
   }
 }
 
@@ -62,11 +67,11 @@ async function warmUp(): Promise<void> {
     redirect((frame) => {
       if (frame[4] === Done) return resolve();
       if (frame[4] !== Call) return;
-      const payload = new $Uint8Array(5 + answer.length);
+      const payload = new $Uint8Array(13 + answer.length);
       putU32(payload, 0, u32(frame, 5));
       payload[4] = 1;
-      setBytes(payload, answer, 5);
-      queueMicrotask(() => handle(Answer, payload));
+      setBytes(payload, answer, 13);
+      queueMicrotask(() => void handle(Answer, payload));
     });
     const text = stringify({ source, args: {}, capabilities: { c: capability }, limits });
     start(parse(decode(encode(text))), (c) => console = c);

@@ -5,7 +5,8 @@
 //	Boot    B  gateway → worker  JavaScript: the runtime, read by boot.ts
 //	Hello   H  both ways         u32le version
 //	Start   P  gateway → worker  JSON Program
-//	Answer  A  gateway → worker  u32le call id, u8 ok (1 or 0), JSON value or CallFailure
+//	Answer  A  gateway → worker  u32le call id, u8 ok (1 or 0), f64le milliseconds of the
+//	                             program's clock (0: not told), JSON value or CallFailure
 //	Call    C  worker → gateway  u32le call id, then lines: flags (1 raw, 2 recorded),
 //	                             frame and order; server, tool and node, each a JSON
 //	                             string; records as a JSON array, or nothing; JSON args
@@ -18,9 +19,9 @@
 // The gateway sends Boot, Hello and later Start; the worker answers Hello when it is
 // warm. After its final frame a worker is silent and the gateway kills it.
 
-import { $Uint8Array, copyWithin, encode, encodeInto, read, readSync, setBytes, subarray, writeSync } from "./primordials.ts";
+import { $Float64Array, $Uint8Array, copyWithin, encode, encodeInto, read, readSync, setBytes, subarray, writeSync } from "./primordials.ts";
 
-export const Version = 1;
+export const Version = 2;
 
 export const Boot = 0x42; // only boot.ts reads one
 export const Hello = 0x48;
@@ -87,6 +88,13 @@ export function redirect(to: ((frame: Uint8Array) => void) | null): void {
 }
 
 export const u32 = (p: Uint8Array, o: number): number => (p[o] | (p[o + 1] << 8) | (p[o + 2] << 16) | (p[o + 3] << 24)) >>> 0;
+
+// f64 copies, because a number must begin at a multiple of its size.
+export function f64(p: Uint8Array, o: number): number {
+  const bytes = new $Uint8Array(8);
+  setBytes(bytes, subarray(p, o, o + 8));
+  return new $Float64Array(bytes.buffer)[0];
+}
 
 export function putU32(p: Uint8Array, o: number, v: number): void {
   p[o] = v & 255;
@@ -163,9 +171,9 @@ export function sendHello(): void {
 const drainTurns = 8;
 
 // serve calls handle for every frame until end of input. The payload is only valid
-// during the call. Idle is a blocking read on the main thread: no event loop, no
+// until its promise resolves. Idle is a blocking read on the main thread: no event loop, no
 // other thread. It is asynchronous as soon as the program runs, so that timers do.
-export async function serve(handle: (kind: number, payload: Uint8Array) => void, started: () => boolean): Promise<void> {
+export async function serve(handle: (kind: number, payload: Uint8Array) => Promise<void>, started: () => boolean): Promise<void> {
   let buffer = new $Uint8Array(64 << 10);
   let have = 0;
   for (;;) {
@@ -191,7 +199,7 @@ export async function serve(handle: (kind: number, payload: Uint8Array) => void,
         }
         break;
       }
-      handle(buffer[o + 4], subarray(buffer, o + header, o + size));
+      await handle(buffer[o + 4], subarray(buffer, o + header, o + size));
       o += size;
     }
     if (o) copyWithin(buffer, 0, o, have);

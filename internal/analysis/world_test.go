@@ -34,7 +34,7 @@ func newWorld(seed uint64) *world { return &world{seed: seed, made: map[string]i
 func (w *world) Progress(float64, float64, string) {}
 
 // Call answers one call.
-func (w *world) Call(ctx context.Context, c sandbox.Call) (json.RawMessage, error) {
+func (w *world) Call(ctx context.Context, c sandbox.Call) (sandbox.Reply, error) {
 	call := fmt.Sprint(c.Server, c.Tool, string(c.Args))
 	w.mu.Lock()
 	key := fmt.Sprint(call, w.made[call], w.seed)
@@ -56,12 +56,13 @@ func (w *world) Call(ctx context.Context, c sandbox.Call) (json.RawMessage, erro
 	select {
 	case <-delay.C:
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return sandbox.Reply{}, ctx.Err()
 	}
 	if r.IntN(12) == 0 {
-		return nil, &tool.CallError{Server: c.Server, Tool: c.Tool, Code: "busy", Message: "the tool is busy"}
+		return sandbox.Reply{}, &tool.CallError{Server: c.Server, Tool: c.Tool, Code: "busy", Message: "the tool is busy"}
 	}
-	return json.Marshal(answer(r, 2))
+	value, err := json.Marshal(answer(r, 2))
+	return sandbox.Reply{Value: value}, err
 }
 
 // answer is an object with the properties that the programs look at.

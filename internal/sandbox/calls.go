@@ -41,39 +41,43 @@ func (s *session) call(ctx context.Context, payload []byte) error {
 		Root: s.tape.root[m.Frame], Capability: s.tape.owner[m.Frame], Occurrence: s.tape.occurrence(m.Frame, m.Node),
 	}
 	s.calls.Go(func() {
-		value, err := s.ask(ctx, c)
+		reply, err := s.ask(ctx, c)
 		// Before the answer is written: a worker that waits in its own write reads
 		// nothing, and goes on only if the reader does.
 		<-s.slots
-		s.answer(ctx, c, value, err)
+		if reply.Sent != nil {
+			defer reply.Sent()
+		}
+		s.answer(ctx, c, reply, err)
 	})
 	return nil
 }
 
 // ask calls the host. A panic there ends this call, not the gateway.
-func (s *session) ask(ctx context.Context, c Call) (value json.RawMessage, err error) {
+func (s *session) ask(ctx context.Context, c Call) (reply Reply, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			s.pool.log.ErrorContext(ctx, "a tool call panicked", "server", c.Server, "tool", c.Tool, "panic", r, "stack", string(debug.Stack()))
-			value, err = nil, fault.New(fault.Internal, "the gateway failed while it called %s:%s", c.Server, c.Tool)
+			reply.Value, err = nil, fault.New(fault.Internal, "the gateway failed while it called %s:%s", c.Server, c.Tool)
 		}
 	}()
-	value, err = s.host.Call(ctx, c)
+	reply, err = s.host.Call(ctx, c)
 	if err != nil {
-		return nil, err
+		return reply, err
 	}
-	if len(value) == 0 {
-		value = json.RawMessage("null")
+	if len(reply.Value) == 0 {
+		reply.Value = json.RawMessage("null")
 	}
-	if n, limit := int64(len(value)), s.prog.Limits.ToolResult; n > limit {
-		return nil, fault.New(fault.OutputLimit, "%s:%s answered with %d bytes; the limit is %d", c.Server, c.Tool, n, limit).
+	if n, limit := int64(len(reply.Value)), s.prog.Limits.ToolResult; n > limit {
+		return reply, fault.New(fault.OutputLimit, "%s:%s answered with %d bytes; the limit is %d", c.Server, c.Tool, n, limit).
 			WithHint("ask the tool for less: a filter, a page, fewer fields")
 	}
-	return value, nil
+	return reply, nil
 }
 
 // answer writes the answer of one call.
-func (s *session) answer(ctx context.Context, c Call, value json.RawMessage, err error) {
+func (s *session) answer(ctx context.Context, c Call, reply Reply, err error) {
+	value := reply.Value
 	if err != nil {
 		value = s.failCall(ctx, c, err)
 	}
@@ -85,7 +89,7 @@ func (s *session) answer(ctx context.Context, c Call, value json.RawMessage, err
 		s.cancel(memoryFault("answers of more than %d MB wait for the program", limit>>20))
 	}
 	// An error means that the worker is gone, which its reader finds out.
-	_ = s.w.writer.Write(wire.Answer, wire.EncodeAnswer(c.ID, err == nil), value)
+	_ = s.w.writer.Write(wire.Answer, wire.EncodeAnswer(c.ID, err == nil, reply.At), value)
 	s.waiting.Add(-n)
 }
 

@@ -1,8 +1,10 @@
 package sandbox
 
 import (
+	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pml-run/pml/internal/sandbox/jail"
 )
@@ -115,3 +117,34 @@ func TestSeed(t *testing.T) {
 		t.Errorf("another seed gives the same result, %v", err)
 	}
 }
+
+// TestTheClockFollowsTheReplies: time passes with the replies and the timers, in an
+// order that does not depend on when things really happen.
+func TestTheClockFollowsTheReplies(t *testing.T) {
+	t.Parallel()
+	start := time.UnixMilli(1_000_000)
+	host := timedHost{"a": start.Add(50 * time.Millisecond), "b": start.Add(5 * time.Second), "c": start.Add(5 * time.Second)}
+	prog := Program{
+		Source: `const seen = [Date.now() - 1_000_000];
+const late = new Promise((r) => setTimeout(() => { seen.push("timer", Date.now() - 1_000_000); r("timer"); }, 1000));
+setTimeout(() => seen.push("first"), 999);
+const every = setInterval(() => { seen.push("tick"); }, 2000);
+await mcp.s.a({});
+seen.push(Date.now() - 1_000_000);
+seen.push(await Promise.race([mcp.s.b({}).then(() => "b"), late]));
+await mcp.s.c({});
+clearInterval(every);
+seen.push(Date.now() - 1_000_000, performance.now());
+return seen;`,
+		Seed: &Determinism{Now: start},
+	}
+	out, err := sharedPool(t).Run(t.Context(), prog, host)
+	wantResult(t, out, err, `[0,50,"first","timer",1001,"timer","tick","tick",5000,5001]`)
+}
+
+// timedHost answers each tool at its time.
+type timedHost map[string]time.Time
+
+func (h timedHost) Call(_ context.Context, c Call) (Reply, error) { return Reply{At: h[c.Tool]}, nil }
+
+func (timedHost) Progress(float64, float64, string) {}

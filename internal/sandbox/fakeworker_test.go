@@ -183,7 +183,7 @@ func TestWorkerVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	tests := map[string]struct{ script, want string }{
-		"other version": {`[{"Kind":72,"Version":9}]`, "speaks version 9 of the protocol, this binary speaks version 1"},
+		"other version": {`[{"Kind":72,"Version":9}]`, "speaks version 9 of the protocol, this binary speaks version 2"},
 		"other program": {`[{"Raw":"VXNhZ2U6IHNvbWV0aGluZwo="}]`, "does not begin with its version"},
 	}
 	for name, tt := range tests {

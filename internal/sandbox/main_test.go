@@ -106,14 +106,15 @@ type fakeHost struct {
 	reports []string
 }
 
-func (h *fakeHost) Call(ctx context.Context, c Call) (json.RawMessage, error) {
+func (h *fakeHost) Call(ctx context.Context, c Call) (Reply, error) {
 	h.mu.Lock()
 	h.calls = append(h.calls, c)
 	h.mu.Unlock()
 	if h.call == nil {
-		return c.Args, nil
+		return Reply{Value: c.Args}, nil
 	}
-	return h.call(ctx, c)
+	value, err := h.call(ctx, c)
+	return Reply{Value: value}, err
 }
 
 func (h *fakeHost) Progress(done, total float64, message string) {

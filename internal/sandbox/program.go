@@ -53,8 +53,10 @@ const (
 	NodeJoin       NodeKind = "join"
 )
 
-// Determinism fixes what a program sees of time and chance. Each look at the clock
-// is one millisecond after the one before.
+// Determinism fixes what a program sees of time and chance. Its clock starts at Now
+// and moves with the replies to its calls and its own timers; between these each look
+// is one millisecond after the one before. So the same replies at the same times, in
+// the same order, make the same run.
 type Determinism struct {
 	Now    time.Time
 	Random uint32
@@ -110,14 +112,24 @@ type Call struct {
 	Occurrence int // one-based, of the node in the code that began in Root
 }
 
+// Reply is what comes back for a call. Its At and Sent count beside an error, too.
+type Reply struct {
+	Value json.RawMessage
+	// At is when the reply comes by the clock of a program whose time is fixed; zero
+	// leaves that as it is.
+	At time.Time
+	// Sent, where it is set, is called once: when the reply is on its way to the
+	// worker, behind every one that was sent before, or when it will never be.
+	Sent func()
+}
+
 // Host answers a running program. Both methods must return soon after ctx has
 // ended: Run waits for them.
 type Host interface {
-	// Call returns the value that the program sees. A *tool.CallError or
-	// *fault.Error becomes a ToolError with its message, code and content; any
-	// other error becomes one with the code "internal" and no detail. It is called
-	// concurrently.
-	Call(ctx context.Context, c Call) (json.RawMessage, error)
+	// Call returns what the program sees. A *tool.CallError or *fault.Error becomes a
+	// ToolError with its message, code and content; any other error becomes one with
+	// the code "internal" and no detail. It is called concurrently.
+	Call(ctx context.Context, c Call) (Reply, error)
 	// Progress passes on what the program reports. A report may be left out when a
 	// newer one has come.
 	Progress(done, total float64, message string)

@@ -11,7 +11,8 @@ package wire
 //	Boot    B  gateway → worker  JavaScript: the runtime, read by boot.ts
 //	Hello   H  both ways         u32le version
 //	Start   P  gateway → worker  JSON Program
-//	Answer  A  gateway → worker  u32le call id, u8 ok (1 or 0), JSON value or CallFailure
+//	Answer  A  gateway → worker  u32le call id, u8 ok (1 or 0), f64le milliseconds of the
+//	                             program's clock (0: not told), JSON value or CallFailure
 //	Call    C  worker → gateway  u32le call id, then lines: flags (1 raw, 2 recorded),
 //	                             frame and order; server, tool and node, each a JSON
 //	                             string; records as a JSON array, or nothing; JSON args
@@ -35,7 +36,7 @@ import (
 )
 
 // Version is the protocol's version, sent in both Hello frames.
-const Version = 1
+const Version = 2
 
 // Kind is the type byte of a frame.
 type Kind byte

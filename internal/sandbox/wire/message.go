@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strconv"
+	"time"
 )
 
 // Program is the payload of Start: everything that a worker needs for its one run.
@@ -152,13 +154,20 @@ func DecodeHello(p []byte) (uint32, error) {
 	return binary.LittleEndian.Uint32(p), nil
 }
 
-// EncodeAnswer is the head of an Answer's payload; the value follows it.
-func EncodeAnswer(id uint32, ok bool) []byte {
-	h := binary.LittleEndian.AppendUint32(make([]byte, 0, 5), id)
+// EncodeAnswer is the head of an Answer's payload; the value follows it. at is when
+// the answer came by the program's clock; zero does not move that.
+func EncodeAnswer(id uint32, ok bool, at time.Time) []byte {
+	h := binary.LittleEndian.AppendUint32(make([]byte, 0, 13), id)
 	if ok {
-		return append(h, 1)
+		h = append(h, 1)
+	} else {
+		h = append(h, 0)
 	}
-	return append(h, 0)
+	var ms float64
+	if !at.IsZero() {
+		ms = float64(at.UnixMilli())
+	}
+	return binary.LittleEndian.AppendUint64(h, math.Float64bits(ms))
 }
 
 // The flags of a Call.

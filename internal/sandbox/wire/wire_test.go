@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
@@ -106,11 +107,11 @@ func TestRoundTrip(t *testing.T) {
 	for _, size := range []int{0, 1, 5, copyLimit, copyLimit + 1, 1 << 19} {
 		var b bytes.Buffer
 		body := bytes.Repeat([]byte("x"), size)
-		if err := NewWriter(&b).Write(Answer, EncodeAnswer(7, true), body); err != nil {
+		if err := NewWriter(&b).Write(Answer, EncodeAnswer(7, true, time.UnixMilli(12)), body); err != nil {
 			t.Fatal(err)
 		}
 		f, err := NewReader(&b, all).Next()
-		if err != nil || f.Kind != Answer || !bytes.Equal(f.Payload, append([]byte{7, 0, 0, 0, 1}, body...)) {
+		if err != nil || f.Kind != Answer || !bytes.Equal(f.Payload, append([]byte{7, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0x28, 0x40}, body...)) {
 			t.Errorf("size %d: %c of %d bytes, %v", size, f.Kind, len(f.Payload), err)
 		}
 	}
