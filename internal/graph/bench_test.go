@@ -2,6 +2,7 @@ package graph
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"testing"
 )
@@ -39,7 +40,7 @@ func BenchmarkAdamicAdar(b *testing.B) {
 func BenchmarkShortestPath(b *testing.B) {
 	g := build(b, random(benchNodes, benchEdges))
 	for b.Loop() {
-		g.ShortestPath("0", "4999")
+		g.ShortestPath("0", "4999", math.Inf(1))
 	}
 }
 

@@ -57,7 +57,7 @@ func TestSmallGraphs(t *testing.T) {
 		if g.Len() != 0 || g.IDs() != nil && len(g.IDs()) != 0 || g.Out("a") != nil || g.AdamicAdar("a") != nil {
 			t.Errorf("%s: has nodes", name)
 		}
-		if _, ok := g.ShortestPath("a", "b"); ok {
+		if _, ok := g.ShortestPath("a", "b", math.Inf(1)); ok {
 			t.Errorf("%s: has a path", name)
 		}
 		if name == "nil" {
@@ -74,7 +74,7 @@ func TestSmallGraphs(t *testing.T) {
 	if diff := cmp.Diff(Communities{Of: []int{0}, Count: 1}, one.Louvain(LouvainOptions{})); diff != "" {
 		t.Error(diff)
 	}
-	if p, ok := one.ShortestPath("a", "a"); !ok || p.Cost != 0 || len(p.IDs) != 1 {
+	if p, ok := one.ShortestPath("a", "a", 0); !ok || p.Cost != 0 || len(p.IDs) != 1 {
 		t.Error(p)
 	}
 	c, err := Spectral(nil, SpectralOptions{})
@@ -96,17 +96,20 @@ func TestShortestPath(t *testing.T) {
 	}, "island")
 	for _, tc := range []struct {
 		from, to string
+		limit    float64
 		want     Path
 		ok       bool
 	}{
-		{"a", "z", Path{[]string{"a", "z"}, 2}, true},
-		{"a", "end", Path{[]string{"a", "z", "p", "end"}, 4}, true},
-		{"m", "a", Path{[]string{"m", "z", "p", "end", "a"}, 13}, true},
-		{"a", "island", Path{}, false},
-		{"a", "nowhere", Path{}, false},
-		{"nowhere", "a", Path{}, false},
+		{"a", "z", math.Inf(1), Path{[]string{"a", "z"}, 2}, true},
+		{"a", "end", math.Inf(1), Path{[]string{"a", "z", "p", "end"}, 4}, true},
+		{"m", "a", math.Inf(1), Path{[]string{"m", "z", "p", "end", "a"}, 13}, true},
+		{"a", "end", 4, Path{[]string{"a", "z", "p", "end"}, 4}, true},
+		{"a", "end", 3.9, Path{}, false},
+		{"a", "island", math.Inf(1), Path{}, false},
+		{"a", "nowhere", math.Inf(1), Path{}, false},
+		{"nowhere", "a", math.Inf(1), Path{}, false},
 	} {
-		if got, ok := g.ShortestPath(tc.from, tc.to); ok != tc.ok || !cmp.Equal(tc.want, got) {
+		if got, ok := g.ShortestPath(tc.from, tc.to, tc.limit); ok != tc.ok || !cmp.Equal(tc.want, got) {
 			t.Errorf("%s to %s: %v, %v", tc.from, tc.to, got, ok)
 		}
 	}
@@ -218,7 +221,7 @@ func resultsOf(t interface{ Fatal(args ...any) }, edges []Edge) results {
 	for _, a := range r.IDs {
 		r.Alike[a], r.Out[a] = g.AdamicAdar(a), g.Out(a)
 		for _, b := range r.IDs {
-			if p, ok := g.ShortestPath(a, b); ok {
+			if p, ok := g.ShortestPath(a, b, math.Inf(1)); ok {
 				r.Ways[a+" "+b] = p
 			}
 		}

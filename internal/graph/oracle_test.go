@@ -88,7 +88,7 @@ func TestShortestPathAgainstOracle(t *testing.T) {
 		tree := path.DijkstraFrom(simple.Node(i), d)
 		for j, to := range g.ids {
 			want := tree.WeightTo(int64(j))
-			got, ok := g.ShortestPath(from, to)
+			got, ok := g.ShortestPath(from, to, math.Inf(1))
 			if ok == math.IsInf(want, 1) || ok && math.Abs(got.Cost-want) > 1e-9 {
 				t.Fatalf("%s to %s: %v, the oracle %v", from, to, got, want)
 			}

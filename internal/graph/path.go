@@ -15,9 +15,10 @@ type Path struct {
 
 // ShortestPath returns the way along edges with the least cost, where an edge costs
 // 1/weight (Dijkstra, 1959). Of equal ways the one with fewer edges wins, then the
-// one that comes from the first node in order. Without a way, or with an unknown
-// node, ok is false.
-func (g *Graph) ShortestPath(from, to string) (path Path, ok bool) {
+// one that comes from the first node in order. Ways that cost more than limit (which
+// may be infinite) are not looked for. Without a way, or with an unknown node, ok is
+// false.
+func (g *Graph) ShortestPath(from, to string, limit float64) (path Path, ok bool) {
 	start, known := g.Index(from)
 	end, also := g.Index(to)
 	if !known || !also {
@@ -34,7 +35,9 @@ func (g *Graph) ShortestPath(from, to string) (path Path, ok bool) {
 		}
 		next, weights := g.out.row(at.node)
 		for i, n := range next {
-			s.reach(at, stop{at.cost + 1/weights[i], at.edges + 1, n})
+			if cost := at.cost + 1/weights[i]; cost <= limit {
+				s.reach(at, stop{cost, at.edges + 1, n})
+			}
 		}
 	}
 	return Path{}, false

@@ -16,9 +16,9 @@ const (
 	mostTasks      = 5
 	mostCandidates = 12
 	nearTop        = 0.5
-	// farthestWay is the number of edges up to which a way between two tools tells
-	// their order.
-	farthestWay = 3
+	// farthestWay is what a way over other tools costs at most to tell an order: as
+	// much as three sequences that were observed.
+	farthestWay = 6.0
 )
 
 // Candidate is a tool that was found for an intent.
@@ -162,7 +162,7 @@ func (k *Knowledge) link(steps []step, from, to int) link {
 	if l.strength > 0 || k == nil {
 		return l
 	}
-	if way, ok := k.graph.ShortestPath(string(a.ID), string(b.ID)); ok && len(way.IDs) <= farthestWay+1 {
+	if way, ok := k.graph.ShortestPath(string(a.ID), string(b.ID), farthestWay); ok {
 		l.strength = 1 / way.Cost
 	}
 	return l
