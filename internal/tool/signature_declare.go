@@ -2,6 +2,7 @@ package tool
 
 import (
 	"encoding/json"
+	"strconv"
 	"strings"
 )
 
@@ -18,8 +19,12 @@ const (
 // of several servers can be used together. Types that contain themselves get names.
 func Declarations(server string, tools []Tool, outputs func(ID) json.RawMessage) string {
 	var types, methods strings.Builder
+	prefixes := map[string]int{}
 	for _, t := range tools {
 		d := declaration{types: &types, prefix: typeName(server) + typeName(t.ID.Name())}
+		if prefixes[d.prefix]++; prefixes[d.prefix] > 1 { // another tool in another style
+			d.prefix += "Tool" + strconv.Itoa(prefixes[d.prefix])
+		}
 		output := t.OutputSchema
 		if len(output) == 0 && outputs != nil {
 			output = outputs(t.ID)
@@ -57,10 +62,37 @@ func (d declaration) read(part string, schema json.RawMessage) (*schemaReader, *
 			r.reads = 0
 			named = r.follow(ref)
 		}
-		d.types.WriteString("  type " + r.nameOf(ref) + " = " + fit(named, maxDeclaration) + ";\n")
+		name := r.nameOf(ref)
+		d.types.WriteString("  type " + name + " = " + fit(named.without(name), maxDeclaration) + ";\n")
 		declared++
 	}
 	return r, t
+}
+
+// without returns the type less the type of a name: one that is said to be itself,
+// or a union or an intersection of itself, says nothing by it.
+func (t *typ) without(name string) *typ {
+	itself := func(part *typ) bool { return part.form == nameForm && part.text == name }
+	switch {
+	case itself(t):
+		return unknownType
+	case t.form == unionForm || t.form == bothForm:
+		rest := *t
+		rest.parts = nil
+		for _, part := range t.parts {
+			if part = part.without(name); !part.is("unknown") {
+				rest.parts = append(rest.parts, part)
+			}
+		}
+		switch len(rest.parts) {
+		case 0:
+			return unknownType
+		case 1:
+			return rest.parts[0]
+		}
+		return &rest
+	}
+	return t
 }
 
 // argumentNotes are the descriptions of the arguments, one line each.

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
-	"unicode/utf8"
 )
 
 const (
@@ -25,8 +24,9 @@ type schemaReader struct {
 	old    bool // a draft before 2019-09, where what stands beside $ref does not count
 	reads  int
 	level  int
-	open   []string // the references that are being followed
-	prefix string   // of the names of types that contain themselves
+	open   []string          // the references that are being followed
+	prefix string            // of the names of types that contain themselves
+	names  map[string]string // by reference
 	// recursive are the references at which a type contains itself, in the order in
 	// which they were met.
 	recursive []string
@@ -64,32 +64,6 @@ func (r *schemaReader) follow(ref string) *typ {
 	r.open = append(r.open, ref)
 	defer func() { r.open = r.open[:len(r.open)-1] }()
 	return r.read(schema)
-}
-
-// nameOf makes a type's name of the last step of a reference.
-func (r *schemaReader) nameOf(ref string) string {
-	last := unescape(ref[strings.LastIndex(ref, "/")+1:])
-	if ref == "#" {
-		last = "Self"
-		if root, ok := r.root.(*fields); ok && root.text("title") != "" {
-			last = root.text("title")
-		}
-	}
-	return r.prefix + typeName(last)
-}
-
-// typeName makes an identifier of any text that is no word of the language: it
-// starts with a capital.
-func typeName(text string) string {
-	camel := []byte(Camel(text))
-	camel = slices.DeleteFunc(camel, func(b byte) bool { return b >= utf8.RuneSelf || b == '_' })
-	if len(camel) == 0 {
-		return "Type"
-	}
-	if camel[0] >= '0' && camel[0] <= '9' {
-		return "Type" + string(camel)
-	}
-	return strings.ToUpper(string(camel[:1])) + string(camel[1:])
 }
 
 // read returns the type of a schema; what is not understood is unknown.

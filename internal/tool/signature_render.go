@@ -89,7 +89,7 @@ func (s style) object(t *typ, depth int) string {
 	required, optional := t.fields()
 	index := ""
 	if t.index != nil && !t.index.is("unknown") {
-		index = "Record<string, " + s.render(t.index, depth) + ">"
+		index = s.index(t.index, depth)
 	}
 	switch {
 	case len(required)+len(optional) > 0:
@@ -112,6 +112,15 @@ func (s style) object(t *typ, depth int) string {
 		text += " & " + index
 	}
 	return text
+}
+
+// index writes an object of further properties. A type cannot contain itself in a
+// Record, but it can in what that stands for.
+func (s style) index(t *typ, depth int) string {
+	if t.hasName() {
+		return "{ [key: string]: " + s.render(t, depth) + " }"
+	}
+	return "Record<string, " + s.render(t, depth) + ">"
 }
 
 // braces writes an object's members; more is a comment behind the last.

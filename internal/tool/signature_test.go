@@ -61,6 +61,7 @@ func TestTypeOf(t *testing.T) {
 		{"$defs with something beside", `{"properties":{"a":{"$ref":"#/$defs/o","required":["x"]}},"$defs":{"o":{"type":"object","properties":{"x":{"type":"integer"}}}}}`, `{ a?: { x: number } }`},
 		{"recursive", `{"$ref":"#/$defs/tree_node","$defs":{"tree_node":{"type":"object","properties":{"v":{"type":"string"},"sub":{"type":"array","items":{"$ref":"#/$defs/tree_node"}}}}}}`, `{ v?: string; sub?: TreeNode[] }`},
 		{"recursive root", `{"type":"object","properties":{"next":{"$ref":"#"}}}`, `{ next?: Self }`},
+		{"recursive record", `{"type":"object","additionalProperties":{"$ref":"#"}}`, `{ [key: string]: Self }`},
 		{"titled root", `{"title":"my 2nd list","properties":{"next":{"anyOf":[{"$ref":"#"},{"type":"null"}]}}}`, `{ next?: My2ndList | null }`},
 		{"dangling", `{"properties":{"a":{"$ref":"#/nowhere"},"b":{"$ref":"https://example.org/x.json"},"c":{"$ref":"#anchor"}}}`, `{ a?: unknown; b?: unknown; c?: unknown }`},
 		{"default", `{"properties":{"a":{"type":"number","default":10},"b":{"type":"string","default":"*/"},"c":{"type":"string","default":""},"d":{"type":"string","default":{}}}}`, `{ a?: number /* = 10 */; b?: string; c?: string; d?: string }`},
@@ -193,4 +194,25 @@ declare var mcp: mcp.Servers;
 		t.Error(diff)
 	}
 	parses(t, got+Declarations("--", tools, nil))
+}
+
+// TestDeclarationsOfLikeNames: no two types have the same name.
+func TestDeclarationsOfLikeNames(t *testing.T) {
+	t.Parallel()
+	twice := json.RawMessage(`{"properties":{"a":{"$ref":"#/$defs/node"},"b":{"$ref":"#/definitions/node"},"c":{"$ref":"#/$defs/loop"},"d":{"$ref":"#/$defs/any"}},
+		"$defs":{"node":{"properties":{"n":{"$ref":"#/$defs/node"}}},"loop":{"$ref":"#/$defs/loop"},"any":{"anyOf":[{"$ref":"#/$defs/any"},{"type":"null"},{"type":"array","items":{"$ref":"#/$defs/any"}}]}},"definitions":{"node":{"properties":{"n":{"$ref":"#/definitions/node"}}}}}`)
+	got := Declarations("s", []Tool{{ID: "s:get-x", InputSchema: twice}, {ID: "s:get_x", OutputSchema: twice}}, nil)
+	var names []string
+	for line := range strings.Lines(got) {
+		if rest, ok := strings.CutPrefix(line, "  type "); ok {
+			names = append(names, strings.TrimSpace(rest))
+		}
+	}
+	want := []string{
+		"SGetXArgsNode = { n?: SGetXArgsNode };", "SGetXArgsNode2 = { n?: SGetXArgsNode2 };", "SGetXArgsLoop = unknown;", "SGetXArgsAny = SGetXArgsAny[] | null;",
+		"SGetXTool2ResultNode = { n?: SGetXTool2ResultNode };", "SGetXTool2ResultNode2 = { n?: SGetXTool2ResultNode2 };", "SGetXTool2ResultLoop = unknown;", "SGetXTool2ResultAny = SGetXTool2ResultAny[] | null;",
+	}
+	if diff := cmp.Diff(want, names); diff != "" {
+		t.Error(diff)
+	}
 }

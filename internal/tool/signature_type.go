@@ -59,16 +59,8 @@ const maxTypeSize = 2000
 // bounded returns t with its size, or the word for its kind where that is too large.
 func bounded(t *typ) *typ {
 	t.size = 1
-	for _, p := range t.parts {
-		t.size += p.size
-	}
-	for _, p := range t.props {
-		t.size += p.typ.size
-	}
-	for _, inner := range []*typ{t.elem, t.index} {
-		if inner != nil {
-			t.size += inner.size
-		}
+	for _, part := range t.inner() {
+		t.size += part.size
 	}
 	if t.size > maxTypeSize {
 		return word(t.kind())
@@ -259,19 +251,30 @@ func mergeObjects(a, b *typ) *typ {
 	return bounded(out)
 }
 
+// inner are the types that the type is directly made of.
+func (t *typ) inner() []*typ {
+	out := slices.Clone(t.parts)
+	for _, p := range t.props {
+		out = append(out, p.typ)
+	}
+	for _, one := range []*typ{t.elem, t.index} {
+		if one != nil {
+			out = append(out, one)
+		}
+	}
+	return out
+}
+
+// hasName reports whether there is the name of a type that contains itself in it.
+func (t *typ) hasName() bool {
+	return t.form == nameForm || slices.ContainsFunc(t.inner(), (*typ).hasName)
+}
+
 // height is how many levels of objects and tuples the type has.
 func (t *typ) height() int {
 	deepest := 0
-	for _, p := range t.parts {
-		deepest = max(deepest, p.height())
-	}
-	for _, p := range t.props {
-		deepest = max(deepest, p.typ.height())
-	}
-	for _, inner := range []*typ{t.elem, t.index} {
-		if inner != nil {
-			deepest = max(deepest, inner.height())
-		}
+	for _, part := range t.inner() {
+		deepest = max(deepest, part.height())
 	}
 	if t.form == objectForm || t.form == tupleForm {
 		return deepest + 1
