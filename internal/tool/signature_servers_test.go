@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -88,5 +89,49 @@ func golden(t *testing.T, path, got string) {
 	}
 	if diff := cmp.Diff(string(want), got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestSignaturesOfCorpus: every tool of a public collection has a signature that is
+// TypeScript, short and names each required argument that there is room for.
+func TestSignaturesOfCorpus(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join("..", "..", "..", "shared", "data", "retrieval", "livemcp", "corpus.jsonl")
+	file, err := os.Open(path)
+	if err != nil {
+		t.Skipf("the collection is not beside the checkout: %v", err)
+	}
+	defer file.Close()
+	var lengths []int
+	var all strings.Builder
+	for d := json.NewDecoder(file); d.More(); {
+		var line struct {
+			Name   string          `json:"name"`
+			Schema json.RawMessage `json:"input_schema"`
+		}
+		if err := d.Decode(&line); err != nil {
+			t.Fatal(err)
+		}
+		text := tool.Signature(tool.Tool{ID: tool.MakeID("s", line.Name), InputSchema: line.Schema}, nil)
+		lengths = append(lengths, len(text))
+		all.WriteString(text + ";\n")
+		var schema struct {
+			Required []string `json:"required"`
+		}
+		_ = json.Unmarshal(line.Schema, &schema)
+		for _, name := range schema.Required {
+			if !strings.Contains(text, name) && !strings.Contains(text, "more required") {
+				t.Errorf("%s is not in %s", name, text)
+			}
+		}
+	}
+	if r := api.Transform("interface T {\n"+all.String()+"}", api.TransformOptions{Loader: api.LoaderTS}); len(r.Errors) > 0 {
+		t.Errorf("no TypeScript: %s\n%s", r.Errors[0].Text, r.Errors[0].Location.LineText)
+	}
+	slices.Sort(lengths)
+	t.Logf("%d signatures, half of them under %d bytes, nine in ten under %d, the longest %d",
+		len(lengths), lengths[len(lengths)/2], lengths[len(lengths)*9/10], lengths[len(lengths)-1])
+	if longest := lengths[len(lengths)-1]; longest > 600 {
+		t.Errorf("%d bytes", longest)
 	}
 }
