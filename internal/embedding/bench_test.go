@@ -15,7 +15,7 @@ const (
 	shortText = "send an email message to someone"
 	longText  = "Filesystem server read text file: read the complete contents of a file from the file system as text. " +
 		"Handles various text encodings and provides detailed error messages if the file cannot be read. Use this tool when " +
-		"you need to examine the contents of a single file. Parameters: path, head, tail, encoding, line numbers, follow links, limit."
+		"you need to examine the contents of a single file. Parameters: path, head, tail, all."
 )
 
 // benchmark runs for every kernel of this processor.

@@ -28,11 +28,11 @@ var (
 )
 
 // kept lists the files of the package that OpenLocal reads, and its licence.
-var kept = map[string]string{
-	"model/model.fp16.safetensors": "model.safetensors",
-	"model/tokenizer.json":         "tokenizer.json",
-	"model/config.json":            "config.json",
-	"LICENSE":                      "LICENSE",
+var kept = []struct{ from, to string }{
+	{"model/model.fp16.safetensors", "model.safetensors"},
+	{"model/tokenizer.json", "tokenizer.json"},
+	{"model/config.json", "config.json"},
+	{"LICENSE", "LICENSE"},
 }
 
 // installTimeout bounds the download of 42 MB.
@@ -92,7 +92,7 @@ func fetch(ctx context.Context, deno, work string) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, installTimeout)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, deno, "install", "--frozen", "--node-modules-dir=auto", "--quiet") //nolint:gosec // Deno's path is configuration
+	cmd := exec.CommandContext(ctx, deno, "install", "--frozen", "--node-modules-dir=auto", "--quiet")
 	cmd.Dir = work
 	cmd.Env = append(os.Environ(), "NO_COLOR=1", "DENO_NO_UPDATE_CHECK=1", "DENO_DIR="+filepath.Join(work, "cache"))
 	if r, ok := os.LookupEnv("npm_config_registry"); ok {
@@ -120,10 +120,10 @@ func assemble(from, to string) error {
 	if err := os.MkdirAll(to, 0o700); err != nil {
 		return err
 	}
-	for name, as := range kept {
-		target := filepath.Join(to, as)
-		if err := os.Rename(filepath.Join(from, name), target); err != nil {
-			return fmt.Errorf("the package holds no %s: %w", name, err)
+	for _, k := range kept {
+		target := filepath.Join(to, k.to)
+		if err := os.Rename(filepath.Join(from, k.from), target); err != nil {
+			return fmt.Errorf("the package holds no %s: %w", k.from, err)
 		}
 		if err := syncPath(target); err != nil {
 			return err

@@ -84,8 +84,7 @@ func openWith(opts LocalOptions, set kernel.Set) (*Local, error) {
 	}
 	if tokenizer.Size() > model.Vocabulary() {
 		err := fmt.Errorf("tokenizer.json has %d tokens, model.safetensors %d: they are not of one model", tokenizer.Size(), model.Vocabulary())
-		_ = model.Close() //nolint:errcheck // the other error says more
-		return nil, unreadable(opts, err)
+		return nil, unreadable(opts, errors.Join(err, model.Close()))
 	}
 	if problem := model.Problem(); problem != nil {
 		opts.Logger.Warn("the int8 weights stay in memory", "error", problem)

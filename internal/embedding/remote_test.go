@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -69,8 +70,8 @@ func newProvider(t *testing.T, opts embedding.RemoteOptions, answer func(w http.
 // vectors answers each text with its length, last text first.
 func vectors(w http.ResponseWriter, _ *http.Request, _ int, q question) {
 	list := make([]string, 0, len(q.Input))
-	for i := len(q.Input) - 1; i >= 0; i-- {
-		list = append(list, fmt.Sprintf(`{"object":"embedding","index":%d,"embedding":[%d,0,1.0]}`, i, len(q.Input[i])))
+	for i, text := range slices.Backward(q.Input) {
+		list = append(list, fmt.Sprintf(`{"object":"embedding","index":%d,"embedding":[%d,0,1.0]}`, i, len(text)))
 	}
 	fmt.Fprintf(w, `{"data":[%s],"usage":{"total_tokens":1}}`, strings.Join(list, ","))
 }

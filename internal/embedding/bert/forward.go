@@ -57,7 +57,7 @@ func (m *Model) Encode(ctx context.Context, sequences [][]int32) ([][]float32, e
 		}
 		tokens, longest = tokens+len(ids), max(longest, len(ids))
 	}
-	s, _ := pool.Get().(*scratch) //nolint:errcheck // the pool holds nothing else
+	s, _ := pool.Get().(*scratch)
 	defer pool.Put(s)
 	s.grow(m.config, tokens, longest)
 	if err := m.embed(s, sequences); err != nil {

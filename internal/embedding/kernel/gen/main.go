@@ -1,7 +1,5 @@
 // Command gen writes kernel_amd64.s and its Go declarations, one directory up.
 // It is a module of its own so that the main module does not depend on avo.
-// Its test runs the generated instructions in an interpreter, so that kernels can
-// be checked on machines whose processor does not have them.
 package main
 
 import (
