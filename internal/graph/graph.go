@@ -12,13 +12,15 @@ import (
 	"slices"
 )
 
-// maxWeight bounds a weight, so that no sum of them is infinite.
-const maxWeight = 1e100
+// minWeight and maxWeight bound a weight, so that no sum or quotient of them is
+// infinite. One below the first is none.
+const minWeight, maxWeight = 1e-100, 1e100
 
 // Edge joins two nodes, in a direction.
 type Edge struct {
 	From, To string
-	// Weight says how strong the edge is: from 0 (as if there were none) to 1e100.
+	// Weight says how strong the edge is, up to 1e100; below 1e-100 it is as if there
+	// were none.
 	Weight float64
 }
 
@@ -65,7 +67,7 @@ func Build(edges []Edge, nodes ...string) (*Graph, error) {
 	g.ids, g.index = number(ids)
 	arcs := make([]arc, 0, len(edges))
 	for _, e := range edges {
-		if e.From != e.To && e.Weight > 0 {
+		if e.From != e.To && e.Weight >= minWeight {
 			arcs = append(arcs, arc{g.index[e.From], g.index[e.To], e.Weight})
 		}
 	}

@@ -3,6 +3,7 @@ package graph
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -241,6 +242,34 @@ func TestOrderDoesNotMatter(t *testing.T) {
 		shuffled := rapid.Permutation(edges).Draw(t, "shuffled")
 		if diff := cmp.Diff(resultsOf(t, edges), resultsOf(t, shuffled)); diff != "" {
 			t.Fatal(diff)
+		}
+	})
+}
+
+// TestExtremeWeights: no weight that is taken makes a result that is no number.
+func TestExtremeWeights(t *testing.T) {
+	t.Parallel()
+	id := rapid.SampledFrom([]string{"a", "b", "c", "d", "e"})
+	weight := rapid.SampledFrom([]float64{5e-324, 1e-300, 1e-100, 1e-20, 1, 1e20, 1e100})
+	rapid.Check(t, func(t *rapid.T) {
+		var edges []Edge
+		for range rapid.IntRange(1, 12).Draw(t, "edges") {
+			edges = append(edges, Edge{id.Draw(t, "from"), id.Draw(t, "to"), weight.Draw(t, "weight")})
+		}
+		r := resultsOf(t, edges)
+		numbers := slices.Concat(r.Rank, []float64{r.Groups.Modularity}, r.Clusters.Values, r.LogCounts.Values)
+		for _, list := range r.Alike {
+			for _, s := range list {
+				numbers = append(numbers, s.Score)
+			}
+		}
+		for _, p := range r.Ways {
+			numbers = append(numbers, p.Cost)
+		}
+		for _, x := range numbers {
+			if math.IsNaN(x) || math.IsInf(x, 0) {
+				t.Fatalf("%+v", r)
+			}
 		}
 	})
 }

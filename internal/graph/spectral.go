@@ -8,7 +8,7 @@ import (
 // Link says how often something (a row) uses another thing (a column).
 type Link struct {
 	Row, Column string
-	// Count is from 0 (as if there were none) to 1e100.
+	// Count is up to 1e100; below 1e-100 it is as if there were none.
 	Count float64
 }
 
@@ -103,7 +103,7 @@ func newMatrix(links []Link, logCounts bool) (*matrix, error) {
 		if err := checkWeight(l.Count); err != nil {
 			return nil, fmt.Errorf("link from %q to %q: %w", l.Row, l.Column, err)
 		}
-		if l.Count > 0 {
+		if l.Count >= minWeight {
 			rows, columns = append(rows, l.Row), append(columns, l.Column)
 		}
 	}
@@ -113,14 +113,14 @@ func newMatrix(links []Link, logCounts bool) (*matrix, error) {
 	m.columns, columnOf = number(columns)
 	var arcs []arc
 	for _, l := range links {
-		if l.Count > 0 {
+		if l.Count >= minWeight {
 			arcs = append(arcs, arc{rowOf[l.Row], columnOf[l.Column], l.Count})
 		}
 	}
 	arcs = merge(arcs)
 	for i := range arcs {
 		if logCounts {
-			arcs[i].weight = math.Log2(arcs[i].weight + 1)
+			arcs[i].weight = math.Log1p(arcs[i].weight) / math.Ln2
 		} else {
 			arcs[i].weight = 1
 		}
