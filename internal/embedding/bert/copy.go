@@ -72,7 +72,10 @@ func storeCopy(m *Model, path string, source [sha256.Size]byte, body []byte) (*M
 	if err != nil {
 		return nil, err
 	}
-	_, err = f.Write(append(copyHeader(source, uint64(len(body)), crc32.Checksum(body, castagnoli)), body...))
+	_, err = f.Write(copyHeader(source, uint64(len(body)), crc32.Checksum(body, castagnoli)))
+	if err == nil {
+		_, err = f.Write(body)
+	}
 	err = errors.Join(err, f.Sync(), f.Close())
 	if err == nil {
 		err = os.Rename(f.Name(), path)
@@ -124,18 +127,19 @@ func verify(path string, source [sha256.Size]byte) error {
 
 // writeSections rounds m, whose weights are fp16. It pairs with readSections.
 func writeSections(m *Model) []byte {
-	var w sectionWriter
 	c := m.config
-	words, steps, row := make([]byte, c.Vocabulary*c.Hidden), make([]float32, c.Vocabulary), make([]float32, c.Hidden)
+	weights := c.Hidden * (c.Vocabulary + c.Layers*(4*c.Hidden+2*c.Inner))
+	w := sectionWriter{out: make([]byte, 0, weights+weights/10)} // the rest is less than a tenth
+	steps, row := make([]float32, c.Vocabulary), make([]float32, c.Hidden)
 	for i := range steps {
 		m.set.Widen(row, m.words[2*i*c.Hidden:][:2*c.Hidden])
 		step, q := kernel.RoundRow(row)
 		steps[i] = step
-		for j, v := range q {
-			words[i*c.Hidden+j] = byte(v)
+		for _, v := range q {
+			w.out = append(w.out, byte(v))
 		}
 	}
-	w.bytes(words)
+	w.bytes(nil) // up to the next section
 	w.floats(steps)
 	w.floats(m.positions)
 	w.norm(m.norm)
