@@ -5,12 +5,14 @@ VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev
 GO       ?= go
 PML_HOME ?= $(CURDIR)/.pml
 TOOLS    := $(CURDIR)/.tools
+# SEARCH_DATA has a folder for each data set of bench-search.
+SEARCH_DATA ?= ../shared/data/retrieval
 LDFLAGS  := -s -w -X main.version=$(VERSION)
 
 export PML_HOME
 export PML_TOOLS := $(TOOLS)
 
-.PHONY: build run test test-short test-native bench lint fuzz clean help
+.PHONY: build run test test-short test-native bench bench-search calibrate lint fuzz clean help
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -36,6 +38,12 @@ test-native: setup ## run the store's tests on a native Postgres with pgvector
 
 bench: setup ## print the figures of the README
 	scripts/bench.sh
+
+bench-search: setup ## measure the search on the data sets in SEARCH_DATA
+	bin/pml bench-search $(wildcard $(SEARCH_DATA)/*)
+
+calibrate: setup ## fit the confidence of a match to the data sets whose queries ask for one tool each
+	bin/pml bench-search --calibrate $(SEARCH_DATA)/livemcp-steps $(SEARCH_DATA)/metatool
 
 lint: ## run golangci-lint (built once from its pinned version)
 	test -x $(TOOLS)/bin/golangci-lint || $(GO) build -modfile=scripts/tools.mod -o $(TOOLS)/bin/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint

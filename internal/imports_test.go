@@ -46,24 +46,24 @@ var allowed = map[string][]string{
 	"upstream/upstreamtest": {},
 
 	// use
-	"execute":         {"fault", "tool", "structure", "capability", "trace", "analysis", "sandbox"},
+	"execute":         {"fault", "tool", "structure", "policy", "capability", "trace", "analysis", "sandbox"},
 	"search":          {"fault", "tool", "graph", "capability", "embedding/kernel"}, // its products of vectors
-	"search/evaluate": {"fault", "tool", "search"},                                  // data sets and measurements, never in a request
+	"search/evaluate": {"fault", "tool", "capability", "search"},                    // data sets and measurements, never in a request
 	"learn":           {"fault", "tool", "structure", "capability", "trace"},
 
 	// memory
-	"store":           {"fault", "tool", "structure", "capability", "trace", "supervise", "store/pglite"},
+	"store":           {"fault", "tool", "structure", "policy", "capability", "trace", "supervise", "store/pglite"},
 	"store/pglite":    {"fault", "supervise"},
 	"store/storetest": {"store", "store/pglite"},
 
 	// faces
-	"mcpserver": {"fault", "execute", "search"},
-	"httpapi":   {"fault", "capability", "trace"},
+	"mcpserver": {"fault", "policy", "execute", "search"},
+	"httpapi":   {"fault", "policy", "capability", "trace"},
 	"relay":     {},
 
 	// whole
 	"daemon": {"*"},
-	"cli":    {"fault", "tool", "structure", "capability", "trace", "analysis", "execute", "config", "telemetry", "httpapi", "relay", "daemon", "embedding", "search", "search/evaluate"},
+	"cli":    {"fault", "tool", "structure", "policy", "capability", "trace", "analysis", "execute", "config", "telemetry", "httpapi", "relay", "daemon", "embedding", "search", "search/evaluate"},
 }
 
 // TestImportDirection reads the files itself instead of asking 'go list', so

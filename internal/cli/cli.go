@@ -54,6 +54,7 @@ type grammar struct {
 	Servers    serversCommand    `cmd:"" help:"Show the MCP servers and their states."`
 	Trace      traceCommand      `cmd:"" help:"Show what runs did."`
 	Capability capabilityCommand `cmd:"" help:"Show and change what was learnt."`
+	Bench      benchCommand      `cmd:"" name:"bench-search" help:"Measure how well search finds the tools of a data set."`
 	Doctor     doctorCommand     `cmd:"" help:"Show what is in force: Deno, sandbox level, database, servers."`
 	Setup      setupCommand      `cmd:"" help:"Fetch Deno and the packages that PML runs in it."`
 	Import     importCommand     `cmd:"" help:"Take over the servers of another MCP client."`

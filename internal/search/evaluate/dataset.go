@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 
 	"github.com/pml-run/pml/internal/fault"
 	"github.com/pml-run/pml/internal/search"
@@ -18,6 +19,7 @@ import (
 
 // Files are where a data set is: JSON Lines each.
 type Files struct {
+	Name     string // for the report
 	Corpus   string // {id, name, server?, description, input_schema?}
 	Queries  string // {query, relevant: [id]}
 	Examples string // {id, examples: [query]}; optional
@@ -25,6 +27,7 @@ type Files struct {
 
 // Dataset is a corpus with queries whose answers are known.
 type Dataset struct {
+	Name    string
 	Tools   []Tool
 	Queries []Query
 	// Examples are past intents of tools, by id; none of them is among the queries.
@@ -33,8 +36,8 @@ type Dataset struct {
 
 // Tool is one tool of a corpus.
 type Tool struct {
-	ID   string
-	Text search.Text
+	ID, Name, Description string
+	Text                  search.Text
 }
 
 // Query is an intent with the tools that serve it.
@@ -43,13 +46,24 @@ type Query struct {
 	Relevant []string `json:"relevant"`
 }
 
+// In are the files of a data set that has a folder of its own: corpus.jsonl,
+// queries.jsonl and, where there is one, examples.jsonl.
+func In(dir string) Files {
+	f := Files{Name: filepath.Base(dir), Corpus: filepath.Join(dir, "corpus.jsonl"), Queries: filepath.Join(dir, "queries.jsonl")}
+	examples := filepath.Join(dir, "examples.jsonl")
+	if _, err := os.Stat(examples); err == nil {
+		f.Examples = examples
+	}
+	return f
+}
+
 // maxLine bounds one line of a file in bytes.
 const maxLine = 4 << 20
 
 // Load reads a data set. What is wrong with it is an invalid_input that names the
 // file and the line.
 func Load(files Files) (*Dataset, error) {
-	d := &Dataset{Examples: map[string][]string{}}
+	d := &Dataset{Name: files.Name, Examples: map[string][]string{}}
 	known := map[string]bool{}
 	if err := eachLine(files.Corpus, func(line []byte) error { return d.addTool(line, known) }); err != nil {
 		return nil, err
@@ -94,7 +108,7 @@ func (d *Dataset) addTool(line []byte, known map[string]bool) error {
 		in.Name = in.ID
 	}
 	text := search.ToolText(tool.Tool{ID: tool.MakeID(in.Server, in.Name), Description: in.Description, InputSchema: in.InputSchema})
-	d.Tools = append(d.Tools, Tool{ID: in.ID, Text: text})
+	d.Tools = append(d.Tools, Tool{ID: in.ID, Name: in.Name, Description: in.Description, Text: text})
 	return nil
 }
 

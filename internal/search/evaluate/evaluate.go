@@ -31,23 +31,27 @@ type Scores struct {
 }
 
 // Variants are the ways that are compared, for a model's fusion: the parts, the
-// whole, the whole without each part, and the whole after use.
+// whole, the whole without each part, and the whole after use. Reliability and graph
+// have no row: the data sets tell nothing of outcomes and of tools in use.
 func Variants(f search.Fusion, learning bool) []Variant {
 	out := []Variant{
-		{Name: "words", Without: search.Vectors},
+		wordsOnly,
 		{Name: "vectors", Without: search.Words | search.Sentences, Fusion: f},
 		{Name: "words + vectors", Without: search.Sentences, Fusion: f},
 		{Name: Whole, Fusion: f},
 		{Name: "vectors + sentences", Without: search.Words, Fusion: f},
-		{Name: "other fusion", Fusion: search.Sum + search.ZScore - f},
+		{Name: "all, fused the other way", Fusion: search.Sum + search.ZScore - f},
 	}
 	if learning {
-		for _, n := range []int{1, 3, 5} {
-			out = append(out, Variant{Name: fmt.Sprintf("%s + %d uses", Whole, n), Fusion: f, Uses: n})
+		for _, n := range []int{1, 3, mostUses} {
+			out = append(out, Variant{Name: fmt.Sprintf("all + learnt from %d", n), Fusion: f, Uses: n})
 		}
 	}
 	return out
 }
+
+// wordsOnly needs no vectors.
+var wordsOnly = Variant{Name: "words", Without: search.Vectors}
 
 // Whole names the variant that the gateway uses.
 const Whole = "words + vectors + sentences"
@@ -63,9 +67,16 @@ type Corpus struct {
 // mostUses is how many examples of a tool are encoded.
 const mostUses = 5
 
-// Encode makes the vectors of a data set.
+// Encode makes the vectors of a data set; a nil encoder makes none.
 func Encode(ctx context.Context, d *Dataset, e Encoder) (*Corpus, error) {
 	c := &Corpus{Dataset: d, examples: map[string][][]float32{}}
+	if e == nil {
+		c.documents = make([][]float32, len(d.Tools))
+		for _, q := range d.Queries {
+			c.queries = append(c.queries, search.Query{Text: q.Text})
+		}
+		return c, nil
+	}
 	texts := make([]string, 0, len(d.Tools))
 	for _, t := range d.Tools {
 		texts = append(texts, e.DocumentPrefix()+t.Text.Dense)
@@ -74,19 +85,8 @@ func Encode(ctx context.Context, d *Dataset, e Encoder) (*Corpus, error) {
 	if c.documents, err = encodeAll(ctx, e, texts); err != nil {
 		return nil, err
 	}
-	texts = texts[:0]
-	var starts []int
-	for _, q := range d.Queries {
-		starts = append(starts, len(texts))
-		texts = append(texts, search.QueryTexts(e, q.Text)...)
-	}
-	starts = append(starts, len(texts))
-	vectors, err := encodeAll(ctx, e, texts)
-	if err != nil {
+	if err := c.encodeQueries(ctx, e); err != nil {
 		return nil, err
-	}
-	for i, q := range d.Queries {
-		c.queries = append(c.queries, search.Query{Text: q.Text, Vectors: vectors[starts[i]:starts[i+1]]})
 	}
 	for _, t := range d.Tools {
 		texts = texts[:0]
@@ -98,6 +98,24 @@ func Encode(ctx context.Context, d *Dataset, e Encoder) (*Corpus, error) {
 		}
 	}
 	return c, nil
+}
+
+func (c *Corpus) encodeQueries(ctx context.Context, e Encoder) error {
+	var texts []string
+	starts := make([]int, 0, len(c.Queries)+1)
+	for _, q := range c.Queries {
+		starts = append(starts, len(texts))
+		texts = append(texts, search.QueryTexts(e, q.Text)...)
+	}
+	starts = append(starts, len(texts))
+	vectors, err := encodeAll(ctx, e, texts)
+	if err != nil {
+		return err
+	}
+	for i, q := range c.Queries {
+		c.queries = append(c.queries, search.Query{Text: q.Text, Vectors: vectors[starts[i]:starts[i+1]]})
+	}
+	return nil
 }
 
 // batch is how many texts are encoded at once: an answer to ctx lies between two.
