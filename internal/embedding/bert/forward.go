@@ -50,6 +50,9 @@ func roundUp(n int) int { return (n + 7) &^ 7 }
 // computed together, without padding, by the calling goroutine; a few hundred tokens
 // at a time suit the caches. It ends early when ctx does, between two layers.
 func (m *Model) Encode(ctx context.Context, sequences [][]int32) ([][]float32, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	tokens, longest := 0, 0
 	for _, ids := range sequences {
 		if len(ids) == 0 || len(ids) > m.config.tokens() {
