@@ -25,6 +25,9 @@ func TestTokensAreTheOriginals(t *testing.T) {
 func TestVectorsAreTheOriginals(t *testing.T) {
 	t.Parallel()
 	dir, list := weights(t), references(t)
+	if raceDetector {
+		list = list[4:8] // plain Go is thirty times slower with it; these have few tokens
+	}
 	texts := make([]string, len(list))
 	for i, r := range list {
 		texts[i] = r.Text
