@@ -58,7 +58,7 @@ func appendWord(out []string, word []rune) []string {
 		}
 	}
 	out = appendPart(out, word[start:])
-	if start > 0 && !ideographic(word[0]) && len(word) <= maxToken {
+	if start > 0 && len(word) <= maxToken && !slices.ContainsFunc(word, ideographic) {
 		out = append(out, english.Stem(strings.ToLower(string(word)), true)) // who writes GitHub is found by github
 	}
 	return out

@@ -14,7 +14,7 @@ import (
 const (
 	// maxSentences is how many sentences of an intent are looked for by themselves.
 	maxSentences = 8
-	// minSentence is how many words make a sentence worth looking for.
+	// minSentence is how many words, without stop words, make a sentence worth looking for.
 	minSentence = 3
 	// maxOpening is how much of a description goes before the parameters, in bytes: the
 	// model reads 256 tokens, and the parameters must be among them.
@@ -135,8 +135,8 @@ func schemaDescription(schema json.RawMessage) string {
 	return s.Description
 }
 
-// sentences are the first eight sentences of three or more words, for a text that
-// has several; a text of one sentence has none besides itself.
+// sentences are the first eight sentences of three or more words (stop words do not
+// count), for a text that has several; a text of one sentence has none besides itself.
 func sentences(text string) []string {
 	var out []string
 	count := 0
