@@ -131,7 +131,7 @@ func (s *snapshot) nearby(ctx context.Context, by Neighbours, vectors [][]float3
 		}
 		for _, n := range near {
 			least = min(least, n.Cosine)
-			if at, ok := s.ids.get(n.ID); ok && !(out[at] >= n.Cosine) { //nolint:staticcheck // true for unknown too
+			if at, ok := s.ids.get(n.ID); ok && (isUnknown(out[at]) || out[at] < n.Cosine) {
 				out[at] = n.Cosine
 			}
 		}

@@ -33,7 +33,8 @@ const (
 // row that is not found.
 var unknown = float32(math.NaN())
 
-func isUnknown(v float32) bool { return v != v } //nolint:staticcheck // what math.IsNaN does, without the conversions
+// isUnknown is math.IsNaN without the conversions.
+func isUnknown(v float32) bool { return v != v }
 
 // guess gives rows that have words of the query but no vector yet the cosine that
 // is to be expected of them: by the least-squares line through the rows that have

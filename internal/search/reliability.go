@@ -58,9 +58,10 @@ func CapabilityReliability(state capability.State, successes, failures int64) fl
 	}
 	switch state {
 	case capability.Promoted:
-		return r * promotedFactor
+		r *= promotedFactor
 	case capability.Degraded:
-		return r * degradedFactor
+		r *= degradedFactor
+	default: // as its runs say
 	}
 	return r
 }

@@ -98,7 +98,7 @@ func (w *draft) newRow() int32 {
 		return at
 	}
 	w.rows = append(w.rows, row{})
-	return int32(len(w.rows) - 1) //nolint:gosec // memory ends long before
+	return int32(len(w.rows) - 1)
 }
 
 func (w *draft) remove(id string) {
@@ -119,7 +119,7 @@ func (w *draft) remove(id string) {
 // index adds the terms of a row's text.
 func (w *draft) index(at int32) {
 	terms, counts, length := countTerms(w.rows[at].text)
-	w.rows[at].length = int32(length) //nolint:gosec // a text has at most maxText bytes
+	w.rows[at].length = int32(length)
 	w.length += length
 	for i, term := range terms {
 		list := w.postings(term)

@@ -11,7 +11,7 @@ import (
 func (s *snapshot) best(values []float32, n int) []int32 {
 	h := heap{rows: s.rows, values: values, at: make([]int32, 0, min(n, len(values)))}
 	for i, v := range values {
-		at := int32(i) //nolint:gosec // rows are counted in 32 bits
+		at := int32(i)
 		switch {
 		case isUnknown(v) || s.rows[i].id == "":
 		case len(h.at) < n:

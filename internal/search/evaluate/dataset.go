@@ -7,8 +7,8 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 
@@ -157,12 +157,12 @@ func decode(line []byte, into any) error {
 
 // eachLine calls f for each line that is not blank, and says where its error was.
 func eachLine(file string, f func(line []byte) error) error {
-	in, err := os.Open(file) //nolint:gosec // the file that the user names
+	text, err := os.Open(file) //nolint:gosec // the file that the user names
 	if err != nil {
 		return fault.New(fault.InvalidInput, "data set: %v", err).WithHint("is the path right?")
 	}
-	defer func() { _ = in.Close() }() // it was only read
-	lines := bufio.NewScanner(io.Reader(in))
+	defer func() { _ = text.Close() }() // it was only read
+	lines := bufio.NewScanner(text)
 	lines.Buffer(nil, maxLine)
 	number := 0
 	for lines.Scan() {
@@ -171,11 +171,22 @@ func eachLine(file string, f func(line []byte) error) error {
 			continue
 		}
 		if err := f(lines.Bytes()); err != nil {
-			return fmt.Errorf("%s:%d: %w", file, number, err)
+			return in(file, number, err)
 		}
 	}
 	if err := lines.Err(); err != nil {
 		return fault.New(fault.InvalidInput, "%s:%d: %v", file, number+1, err)
 	}
 	return nil
+}
+
+// in puts the place into the message itself: that is what people see of a fault.
+func in(file string, line int, err error) error {
+	f, ok := errors.AsType[*fault.Error](err)
+	if !ok {
+		return fmt.Errorf("%s:%d: %w", file, line, err)
+	}
+	placed := *f
+	placed.Message = fmt.Sprintf("%s:%d: %s", file, line, f.Message)
+	return &placed
 }

@@ -66,12 +66,12 @@ func TestLoadRefuses(t *testing.T) {
 		"no query in it":         {corpus, "\n", "", "queries.jsonl has no queries"},
 		"a line that is cut":     {corpus, queries + "\n" + `{"query":"x`, "", "queries.jsonl:3: "},
 		"a line of other shape":  {corpus, `["query"]`, "", "queries.jsonl:1: "},
-		"a tool without id":      {`{"name":"x"}`, queries, "", "corpus.jsonl:1: invalid_input: a tool without id"},
-		"the same id twice":      {corpus + "\n" + `{"id":"zip"}`, queries, "", `corpus.jsonl:4: invalid_input: a second tool with the id "zip"`},
+		"a tool without id":      {`{"name":"x"}`, queries, "", "corpus.jsonl:1: a tool without id"},
+		"the same id twice":      {corpus + "\n" + `{"id":"zip"}`, queries, "", `corpus.jsonl:4: a second tool with the id "zip"`},
 		"a query for nothing":    {corpus, `{"query":"x","relevant":[]}`, "", "queries.jsonl:1: "},
 		"an empty query":         {corpus, `{"query":"","relevant":["zip"]}`, "", "queries.jsonl:1: "},
-		"an unknown tool":        {corpus, `{"query":"x","relevant":["zap"]}`, "", `queries.jsonl:1: invalid_input: no tool has the id "zap"`},
-		"examples of nothing":    {corpus, queries, `{"id":"zap","examples":[]}`, `examples.jsonl:1: invalid_input: no tool has the id "zap"`},
+		"an unknown tool":        {corpus, `{"query":"x","relevant":["zap"]}`, "", `queries.jsonl:1: no tool has the id "zap"`},
+		"examples of nothing":    {corpus, queries, `{"id":"zap","examples":[]}`, `examples.jsonl:1: no tool has the id "zap"`},
 		"a line without any end": {`{"id":"` + strings.Repeat("x", maxLine), queries, "", "corpus.jsonl:1: "},
 	}
 	for name, c := range cases {

@@ -136,7 +136,7 @@ func TestCache(t *testing.T) {
 // TestFit: coefficients come back from samples that were drawn with them.
 func TestFit(t *testing.T) {
 	t.Parallel()
-	r := rand.New(rand.NewPCG(3, 4)) //nolint:gosec // repeatable on purpose
+	r := rand.New(rand.NewPCG(3, 4))
 	truth := search.Logistic{Offset: -3, Cosine: 8, Margin: 5}
 	samples := make([]sample, 20_000)
 	for i := range samples {

@@ -20,39 +20,39 @@ type job struct {
 
 var jobs = []job{
 	{
-		"weather_forecast_city", "get the weather forecast for a city", []tool.ID{"weather:forecast"}, []string{"city"},
-		[]string{"get a city's weather forecast"},
-		[]string{"get the air quality of a city", "what time is it in Paris", "list cities in France"},
+		name: "weather_forecast_city", intent: "get the weather forecast for a city", tools: []tool.ID{"weather:forecast"}, parameters: []string{"city"},
+		same:   []string{"get a city's weather forecast"},
+		misses: []string{"get the air quality of a city", "what time is it in Paris", "list cities in France"},
 	},
 	{
-		"read_config_file", "read the configuration file and return its settings", []tool.ID{"filesystem:read_file"}, []string{"path"},
-		[]string{"read the config file and give me its settings"},
-		[]string{"write the settings to the configuration file", "delete the configuration file", "read the log file and count errors"},
+		name: "read_config_file", intent: "read the configuration file and return its settings", tools: []tool.ID{"filesystem:read_file"}, parameters: []string{"path"},
+		same:   []string{"read the config file and give me its settings"},
+		misses: []string{"write the settings to the configuration file", "delete the configuration file", "read the log file and count errors"},
 	},
 	{
-		"create_github_issue", "create a GitHub issue from a bug report", []tool.ID{"github:create_issue"}, []string{"title", "body", "repo"},
-		[]string{"file a bug report as a GitHub issue"},
-		[]string{"close a GitHub issue", "list open GitHub issues", "create a GitHub pull request"},
+		name: "create_github_issue", intent: "create a GitHub issue from a bug report", tools: []tool.ID{"github:create_issue"}, parameters: []string{"title", "body", "repo"},
+		same:   []string{"file a bug report as a GitHub issue"},
+		misses: []string{"close a GitHub issue", "list open GitHub issues", "create a GitHub pull request"},
 	},
 	{
-		"sum_csv_column", "sum a column of a CSV file", []tool.ID{"filesystem:read_file"}, []string{"path", "column"},
-		[]string{"compute the sum of a CSV column"},
-		[]string{"sort a CSV file by a column", "count the rows of a CSV file", "convert a CSV file to JSON"},
+		name: "sum_csv_column", intent: "sum a column of a CSV file", tools: []tool.ID{"filesystem:read_file"}, parameters: []string{"path", "column"},
+		same:   []string{"compute the sum of a CSV column"},
+		misses: []string{"sort a CSV file by a column", "count the rows of a CSV file", "convert a CSV file to JSON"},
 	},
 	{
-		"translate_to_german", "translate a text into German", []tool.ID{"translator:translate"}, []string{"text"},
-		[]string{"put this text into German"},
-		[]string{"translate a text into French", "summarise a German text", "detect the language of a text"},
+		name: "translate_to_german", intent: "translate a text into German", tools: []tool.ID{"translator:translate"}, parameters: []string{"text"},
+		same:   []string{"put this text into German"},
+		misses: []string{"translate a text into French", "summarise a German text", "detect the language of a text"},
 	},
 	{
-		"email_weekly_report", "send the weekly sales report by email to the team", []tool.ID{"mail:send", "sales:report"}, []string{"week"},
-		[]string{"email this week's sales report to my team", "mail the team the weekly report on sales"},
-		[]string{"send the monthly invoice by email", "create the weekly sales report as a PDF", "read my unread email"},
+		name: "email_weekly_report", intent: "send the weekly sales report by email to the team", tools: []tool.ID{"mail:send", "sales:report"}, parameters: []string{"week"},
+		same:   []string{"email this week's sales report to my team", "mail the team the weekly report on sales"},
+		misses: []string{"send the monthly invoice by email", "create the weekly sales report as a PDF", "read my unread email"},
 	},
 	{
-		"resize_images_folder", "resize all images in a folder to 800 pixels", []tool.ID{"image:resize", "filesystem:list"}, []string{"folder", "width"},
-		[]string{"make all images in this folder 800 pixels wide"},
-		[]string{"rotate all images in a folder", "delete all images in a folder", "list all images in a folder"},
+		name: "resize_images_folder", intent: "resize all images in a folder to 800 pixels", tools: []tool.ID{"image:resize", "filesystem:list"}, parameters: []string{"folder", "width"},
+		same:   []string{"make all images in this folder 800 pixels wide"},
+		misses: []string{"rotate all images in a folder", "delete all images in a folder", "list all images in a folder"},
 	},
 }
 
