@@ -43,7 +43,7 @@ type LocalOptions struct {
 }
 
 // Local is a model that this process computes. What stays in memory is said at
-// bert.Model: 11 to 25 MB of file pages, a few MB of heap for each worker.
+// bert.Model: 20 to 30 MB, most of it pages of files, and up to 4 MB for each worker.
 type Local struct {
 	opts      LocalOptions
 	tokenizer *wordpiece.Tokenizer
@@ -53,8 +53,8 @@ type Local struct {
 	model *bert.Model  // nil when closed
 }
 
-// OpenLocal loads a model. That takes some ten milliseconds, and at the first time
-// with int8 weights about a second. Errors name the file and what is wrong with it.
+// OpenLocal loads a model. That takes about 50 ms, and at the first time with int8
+// weights half a second and 50 MB. Errors name the file and what is wrong with it.
 func OpenLocal(opts LocalOptions) (*Local, error) {
 	if opts.Model == "" {
 		opts.Model, opts.QueryPrefix, opts.DocumentPrefix = MiniLM, miniLMQuery, ""
