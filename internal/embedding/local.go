@@ -54,7 +54,7 @@ type Local struct {
 }
 
 // OpenLocal loads a model. That takes about 50 ms, and at the first time with int8
-// weights half a second and 50 MB. Errors name the file and what is wrong with it.
+// weights half a second. Errors name the file and what is wrong with it.
 func OpenLocal(opts LocalOptions) (*Local, error) {
 	if opts.Model == "" {
 		opts.Model, opts.QueryPrefix, opts.DocumentPrefix = MiniLM, miniLMQuery, ""
