@@ -19,7 +19,7 @@ var allowed = map[string][]string{
 	// words
 	"fault":      {},
 	"tool":       {"fault"},
-	"structure":  {},
+	"structure":  {"fault"},
 	"analysis":   {"fault", "tool", "structure"},
 	"trace":      {"fault", "tool", "structure"},
 	"capability": {"fault", "tool", "structure"},

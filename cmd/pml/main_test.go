@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -55,7 +56,14 @@ type folder struct {
 	root, home, config, files string
 }
 
+// newFolder makes a folder whose gateway allows every call.
 func newFolder(tb testing.TB) folder {
+	tb.Helper()
+	return newFolderWith(tb, map[string]any{"permissions": map[string]any{"default": "allow"}})
+}
+
+// newFolderWith makes a folder with more keys in its configuration.
+func newFolderWith(tb testing.TB, more map[string]any) folder {
 	tb.Helper()
 	root := tb.TempDir()
 	f := folder{root: root, home: filepath.Join(root, "home"), config: filepath.Join(root, "pml.json"), files: filepath.Join(root, "files")}
@@ -73,11 +81,13 @@ func newFolder(tb testing.TB) folder {
 		c := npm[scope+name]
 		return map[string]any{"command": c.Path, "args": append(append([]string{}, c.Args...), args...), "env": env}
 	}
-	b, err := json.Marshal(map[string]any{"mcpServers": map[string]any{
+	keys := map[string]any{"mcpServers": map[string]any{
 		"filesystem": entry("filesystem", nil, f.files),
 		"memory":     entry("memory", map[string]string{"MEMORY_FILE_PATH": filepath.Join(root, "memory.jsonl")}),
 		"everything": entry("everything", nil),
-	}})
+	}}
+	maps.Copy(keys, more)
+	b, err := json.Marshal(keys)
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -55,6 +55,10 @@ type grammar struct {
 	Trace      traceCommand      `cmd:"" help:"Show what runs did."`
 	Capability capabilityCommand `cmd:"" help:"Show and change what was learnt."`
 	Bench      benchCommand      `cmd:"" name:"bench-search" help:"Measure how well search finds the tools of a data set."`
+	Approvals  approvalsCommand  `cmd:"" help:"List what waits for a person."`
+	Approve    approveCommand    `cmd:"" help:"Let a run that waits go on."`
+	Reject     rejectCommand     `cmd:"" help:"End a run that waits."`
+	Policy     policyCommand     `cmd:"" help:"Show and change which tools may be called."`
 	Doctor     doctorCommand     `cmd:"" help:"Show what is in force: Deno, sandbox level, database, servers."`
 	Setup      setupCommand      `cmd:"" help:"Fetch Deno and the packages that PML runs in it."`
 	Import     importCommand     `cmd:"" help:"Take over the servers of another MCP client."`

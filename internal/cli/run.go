@@ -15,6 +15,7 @@ import (
 
 	"github.com/pml-run/pml/internal/fault"
 	"github.com/pml-run/pml/internal/httpapi"
+	"github.com/pml-run/pml/internal/policy"
 )
 
 type runCommand struct {
@@ -24,6 +25,7 @@ type runCommand struct {
 	Intent  string            `help:"What the program is for; default its first comment, or its name."`
 	URL     string            `name:"url" help:"Run through the MCP server at this URL instead of the data folder's gateway."`
 	Timeout int               `help:"Deadline in ms." placeholder:"MS"`
+	Yes     bool              `help:"Allow what the program asks for, once." short:"y"`
 }
 
 // Run runs one program and prints its result; the exit code tells success.
@@ -37,13 +39,50 @@ func (c *runCommand) Run(ctx context.Context, a *app) error {
 		raw, err = callOverMCP(ctx, c.URL, a.env.Version, request)
 	} else {
 		err = a.withGateway(ctx, c.Config, func(client *httpapi.Client) error {
-			return client.CallTool(ctx, "pml_execute", request, &raw)
+			if err := client.CallTool(ctx, "pml_execute", request, &raw); err != nil {
+				return err
+			}
+			raw, err = c.answer(ctx, a, client, raw)
+			return err
 		})
 	}
 	if err != nil {
 		return err
 	}
 	return c.show(a, raw)
+}
+
+// answer answers what the run asks a person, as often as it asks: with --yes, or
+// with what the person at the terminal says. Where nobody can answer, the question
+// is the run's answer.
+func (c *runCommand) answer(ctx context.Context, a *app, client *httpapi.Client, raw json.RawMessage) (json.RawMessage, error) {
+	for {
+		var asked struct {
+			Status     string
+			WorkflowID string           `json:"workflow_id"`
+			Approval   *policy.Approval `json:"approval"`
+		}
+		if err := json.Unmarshal(raw, &asked); err != nil {
+			return raw, fmt.Errorf("read answer: %w", err)
+		}
+		if asked.Status != "approval_required" || asked.Approval == nil {
+			return raw, nil
+		}
+		answer, ok := policy.Answer{Approved: true, Scope: policy.Once, By: byCommand}, true
+		if !c.Yes {
+			answer, ok = askOnTerminal(a, *asked.Approval)
+		}
+		if !ok {
+			return raw, nil
+		}
+		if _, err := client.Decide(ctx, asked.Approval.ID.String(), answer); err != nil {
+			return raw, err
+		}
+		next := map[string]any{"continue": map[string]string{"workflow_id": asked.WorkflowID}, "options": map[string]any{"wait_ms": 3_600_000}}
+		if err := client.CallTool(ctx, "pml_execute", next, &raw); err != nil {
+			return raw, err
+		}
+	}
 }
 
 // request builds the arguments of pml_execute.
@@ -115,13 +154,14 @@ func callOverMCP(ctx context.Context, url, version string, request map[string]an
 
 // runAnswer is the part of pml_execute's answer that is printed for a person.
 type runAnswer struct {
-	Status        string          `json:"status"`
-	WorkflowID    string          `json:"workflow_id"`
-	Result        json.RawMessage `json:"result"`
-	ResultPreview string          `json:"result_preview"`
-	Next          string          `json:"next"`
-	Logs          []string        `json:"logs"`
-	Error         *fault.Error    `json:"error"`
+	Status        string           `json:"status"`
+	WorkflowID    string           `json:"workflow_id"`
+	Result        json.RawMessage  `json:"result"`
+	ResultPreview string           `json:"result_preview"`
+	Next          string           `json:"next"`
+	Logs          []string         `json:"logs"`
+	Error         *fault.Error     `json:"error"`
+	Approval      *policy.Approval `json:"approval"`
 	ToolFailures  []struct {
 		Tool   string `json:"tool"`
 		NodeID string `json:"node_id"`
@@ -170,6 +210,9 @@ func (r *runAnswer) write(out, notes io.Writer) {
 	switch {
 	case r.Error != nil:
 		report(notes, r.Error)
+	case r.Approval != nil:
+		writeApproval(notes, *r.Approval)
+		fmt.Fprintln(notes, r.Next)
 	case r.Result != nil:
 		fmt.Fprintln(out, indented(r.Result))
 	default:

@@ -22,6 +22,7 @@ type configuration struct {
 	mu      sync.Mutex
 	config  *config.Config
 	problem error // why the file's present content is not in force
+	applied func(context.Context)
 }
 
 // servers takes changes of the configured servers.
@@ -84,6 +85,7 @@ func anchored(c *config.Config, path string) *config.Config {
 }
 
 // watch applies changes of the file to the servers until the returned function is called.
+// applied, when set before, is called after each change.
 func (c *configuration) watch(ctx context.Context, o Options, to servers) (stop func()) {
 	if c.path == "" {
 		return func() {}
@@ -113,6 +115,9 @@ func (c *configuration) apply(ctx context.Context, fresh *config.Config, err err
 	}
 	c.logger.InfoContext(ctx, "configuration applied", "servers", len(fresh.Servers))
 	to.Apply(fresh.Servers)
+	if c.applied != nil {
+		c.applied(ctx)
+	}
 }
 
 // current is the configuration in force.

@@ -28,6 +28,8 @@ type parts struct {
 	store    *store.Store
 	upstream *upstream.Manager
 	sandbox  *sandbox.Pool
+	rules    *rules
+	signing  []byte // signs what clients give back with an answer
 	engine   *execute.Engine
 	results  *execute.Results
 	finder   *search.Finder
@@ -39,7 +41,7 @@ type parts struct {
 func assemble(ctx context.Context, o Options, registry prometheus.Registerer) (*parts, error) {
 	p := &parts{}
 	steps := []func(context.Context, Options, prometheus.Registerer) error{
-		p.findDeno, p.readConfig, p.startWatchdog, p.openStore, p.startUpstream, p.startSandbox, p.startEngine,
+		p.findDeno, p.readConfig, p.startWatchdog, p.openStore, p.readRules, p.startUpstream, p.startSandbox, p.startEngine,
 	}
 	for _, step := range steps {
 		if err := step(ctx, o, registry); err != nil {
@@ -121,6 +123,15 @@ func (p *parts) openStore(ctx context.Context, o Options, _ prometheus.Registere
 	return nil
 }
 
+func (p *parts) readRules(ctx context.Context, o Options, _ prometheus.Registerer) error {
+	p.rules = &rules{store: p.store, config: p.config, logger: o.Logger.With("system", "policy")}
+	p.config.applied = p.rules.Changed
+	if err := p.readSigningKey(ctx); err != nil {
+		return err
+	}
+	return p.rules.read(ctx)
+}
+
 func (p *parts) startUpstream(ctx context.Context, o Options, registry prometheus.Registerer) error {
 	c := p.config.current()
 	m := upstream.New(upstream.Options{
@@ -157,6 +168,7 @@ func (p *parts) startSandbox(ctx context.Context, o Options, registry prometheus
 func (p *parts) startEngine(ctx context.Context, o Options, _ prometheus.Registerer) error {
 	p.engine = execute.New(memory{p.store}, p.upstream, p.sandbox, execute.Config{
 		Logger: o.Logger, Version: o.Version, Limits: p.config.limits(), Exclusive: o.DatabaseURL == "",
+		Rules: p.rules, Approvals: p.config.approvals,
 	})
 	if err := p.engine.Start(ctx); err != nil {
 		return fmt.Errorf("start engine: %w", err)

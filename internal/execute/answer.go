@@ -1,6 +1,7 @@
 package execute
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -31,13 +32,19 @@ func finalAnswer(r *activeRun, t trace.Trace, outcome sandbox.Outcome, learnt Le
 		a.Status = StatusFailed
 		return a
 	}
-	if n := utf8.RuneCount(t.Run.Result); n > maxResult {
-		a.ResultPreview, a.ResultChars = Preview(string(t.Run.Result), maxResult/2), n
-		a.Next = fmt.Sprintf("the result has %d characters; read it with pml_get_task_result {workflow_id: %q}", n, a.WorkflowID)
-		return a
-	}
-	a.Result = t.Run.Result
+	a.setResult(t.Run.Result)
 	return a
+}
+
+// setResult puts a result into an answer, or what stands for one that is too large.
+func (a *Answer) setResult(result json.RawMessage) {
+	n := utf8.RuneCount(result)
+	if n <= maxResult {
+		a.Result = result
+		return
+	}
+	a.ResultPreview, a.ResultChars = Preview(string(result), maxResult/2), n
+	a.Next = fmt.Sprintf("the result has %d characters; read it with pml_get_task_result {workflow_id: %q}", n, a.WorkflowID)
 }
 
 // runningAnswer is the handle of a run that goes on.
@@ -45,7 +52,7 @@ func (e *Engine) runningAnswer(r *activeRun) *Answer {
 	id := r.run.ID.String()
 	t := trace.Trace{Run: r.run, Calls: r.gate.snapshot()}
 	t.ExecutedPath = callPath(t.Calls)
-	t.Run.Duration = e.config.Now().Sub(r.run.StartedAt)
+	t.Run.Duration = e.now().Sub(r.run.StartedAt)
 	return &Answer{
 		Status: StatusRunning, WorkflowID: id, Trace: summarize(t),
 		Next: fmt.Sprintf("the program goes on; ask again with pml_get_task_result {workflow_id: %q}", id),

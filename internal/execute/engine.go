@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -26,7 +27,10 @@ type Store interface {
 	// them, in one transaction. It tells what the first one has done.
 	Finish(ctx context.Context, finished []Finished) (Learnt, error)
 	ExtendLeases(ctx context.Context, owner string, until time.Time) error
-	InterruptLost(ctx context.Context, now time.Time) ([]uuid.UUID, error)
+	Trace(ctx context.Context, id uuid.UUID) (trace.Trace, error)
+	RunResult(ctx context.Context, id uuid.UUID) (json.RawMessage, time.Time, error)
+	OpenRuns
+	ApprovalStore
 
 	// UpsertCandidate stores a program that was analysed, or finds it.
 	UpsertCandidate(ctx context.Context, c capability.Capability) (stored capability.Capability, created bool, err error)
@@ -57,8 +61,13 @@ type Config struct {
 	// Exclusive says that no other gateway shares the store, so that every run
 	// that is open at start has lost its owner.
 	Exclusive bool
+	// Rules decide about calls; nil allows every call.
+	Rules Rules
+	// Approvals say how persons are asked; nil means the defaults.
+	Approvals func() ApprovalOptions
 	Now       func() time.Time
 	NewID     func() uuid.UUID
+	NewSeed   func() uint32 // of a run's randomness
 }
 
 // The lease of a run is extended well before it ends, so that one slow write
@@ -79,9 +88,10 @@ type Engine struct {
 	validator *tool.Validator
 	planner   *planner
 
-	ctx  context.Context // the engine's own life, between Start and Stop
-	stop context.CancelCauseFunc
-	wg   sync.WaitGroup
+	started time.Time
+	ctx     context.Context // the engine's own life, between Start and Stop
+	stop    context.CancelCauseFunc
+	wg      sync.WaitGroup
 
 	mu      sync.Mutex
 	active  map[uuid.UUID]*activeRun
@@ -95,9 +105,14 @@ type activeRun struct {
 	gate         *gate
 	allowPartial bool
 
+	ctx    context.Context // the run's own: it outlives the call that asked for it
 	cancel context.CancelCauseFunc
 	done   chan struct{}
 	answer *Answer // set before done is closed
+
+	changed   chan struct{} // has a value when questions may have grown
+	mu        sync.Mutex
+	questions []question // held calls
 }
 
 // errStopping is the cause of a run's end when the gateway goes down.
@@ -118,6 +133,15 @@ func New(store Store, upstream Upstream, box Sandbox, config Config) *Engine {
 	if config.Now == nil {
 		config.Now = time.Now
 	}
+	if config.Rules == nil {
+		config.Rules = permissive{}
+	}
+	if config.Approvals == nil {
+		config.Approvals = func() ApprovalOptions { return ApprovalOptions{} }
+	}
+	if config.NewSeed == nil {
+		config.NewSeed = rand.Uint32
+	}
 	if config.NewID == nil {
 		config.NewID = func() uuid.UUID { return uuid.Must(uuid.NewV7()) }
 	}
@@ -132,14 +156,15 @@ func New(store Store, upstream Upstream, box Sandbox, config Config) *Engine {
 	}
 }
 
-// Start marks the runs that lost their gateway and begins to keep leases.
+// now is the time as the database keeps it: what is computed from a stored time and
+// from this one is the same.
+func (e *Engine) now() time.Time { return e.config.Now().Truncate(time.Microsecond) }
+
+// Start takes up the runs that lost their gateway and begins to keep leases.
 func (e *Engine) Start(ctx context.Context) error {
 	e.ctx, e.stop = context.WithCancelCause(context.WithoutCancel(ctx))
-	lost := e.config.Now()
-	if e.config.Exclusive {
-		lost = lost.Add(leaseFor)
-	}
-	if err := e.interruptLost(ctx, lost); err != nil {
+	e.started = e.now()
+	if err := e.recoverLost(ctx, e.started); err != nil {
 		return err
 	}
 	e.wg.Go(e.keepLeases)
@@ -187,7 +212,8 @@ func (e *Engine) keepLeases() {
 		now := e.config.Now()
 		err := errors.Join(
 			e.store.ExtendLeases(e.ctx, e.owner, now.Add(leaseFor)),
-			e.interruptLost(e.ctx, now),
+			e.recoverLost(e.ctx, now),
+			e.expire(e.ctx),
 		)
 		if err != nil && e.ctx.Err() == nil {
 			e.config.Logger.WarnContext(e.ctx, "leases not kept", "error", err)
@@ -195,20 +221,35 @@ func (e *Engine) keepLeases() {
 	}
 }
 
-func (e *Engine) interruptLost(ctx context.Context, now time.Time) error {
-	ids, err := e.store.InterruptLost(ctx, now)
-	for _, id := range ids {
-		e.config.Logger.WarnContext(ctx, "run interrupted: its gateway is gone", "workflow_id", id)
+// lostBefore is the end of a lease from which on a run is lost. Where no other
+// gateway shares the store, a run that is not ours has lost its own, whatever its
+// lease says.
+func (e *Engine) lostBefore(now time.Time) time.Time {
+	if e.config.Exclusive && now.Before(e.started.Add(leaseFor)) {
+		return e.started.Add(leaseFor)
 	}
-	return err
+	return now
+}
+
+// running finds a run that is in progress here.
+func (e *Engine) running(id uuid.UUID) (*activeRun, bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	r, ok := e.active[id]
+	return r, ok
+}
+
+// abort ends a run in progress here for a reason.
+func (e *Engine) abort(id uuid.UUID, reason error) {
+	if r, ok := e.running(id); ok {
+		r.cancel(reason)
+	}
 }
 
 // Active returns the state of a run that is in progress here: its row and the
 // calls made so far.
 func (e *Engine) Active(id uuid.UUID) (trace.Run, []trace.Call, bool) {
-	e.mu.Lock()
-	r, ok := e.active[id]
-	e.mu.Unlock()
+	r, ok := e.running(id)
 	if !ok {
 		return trace.Run{}, nil, false
 	}
@@ -217,9 +258,7 @@ func (e *Engine) Active(id uuid.UUID) (trace.Run, []trace.Call, bool) {
 
 // Cancel ends a run in progress here; it reports whether there was one.
 func (e *Engine) Cancel(id uuid.UUID) bool {
-	e.mu.Lock()
-	r, ok := e.active[id]
-	e.mu.Unlock()
+	r, ok := e.running(id)
 	if ok {
 		r.cancel(errCancelled)
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/pml-run/pml/internal/capability"
 	"github.com/pml-run/pml/internal/fault"
+	"github.com/pml-run/pml/internal/policy"
 	"github.com/pml-run/pml/internal/sandbox"
 	"github.com/pml-run/pml/internal/tool"
 	"github.com/pml-run/pml/internal/trace"
@@ -41,8 +42,11 @@ func (e *events) all() []string {
 	return slices.Clone(e.list)
 }
 
-// fakeStore notes what is written; a func field replaces a method's answer.
+// fakeStore notes what is written; a func field replaces a method's answer. Of what
+// it does not have no test may ask.
 type fakeStore struct {
+	OpenRuns
+	ApprovalStore
 	*events
 	begin  func() error
 	record func([]trace.Call) error
@@ -102,10 +106,17 @@ func (*fakeStore) AddDependency(context.Context, uuid.UUID, uuid.UUID, capabilit
 	return nil
 }
 
-func (*fakeStore) ExtendLeases(context.Context, string, time.Time) error { return nil }
-func (*fakeStore) InterruptLost(context.Context, time.Time) ([]uuid.UUID, error) {
+func (*fakeStore) LostRuns(context.Context, time.Time, string) ([]uuid.UUID, error) { return nil, nil }
+func (*fakeStore) ExpireApprovals(context.Context, time.Time) ([]policy.Approval, error) {
 	return nil, nil
 }
+
+func (*fakeStore) Trace(context.Context, uuid.UUID) (trace.Trace, error) { return trace.Trace{}, nil }
+func (*fakeStore) RunResult(context.Context, uuid.UUID) (json.RawMessage, time.Time, error) {
+	return nil, time.Time{}, nil
+}
+
+func (*fakeStore) ExtendLeases(context.Context, string, time.Time) error { return nil }
 
 // fakeUpstream has a reading and a writing tool.
 type fakeUpstream struct {
@@ -172,7 +183,18 @@ func request(edit func(*Request)) Request {
 }
 
 func call(ctx context.Context, host sandbox.Host, name, args string) (json.RawMessage, error) {
-	return host.Call(ctx, sandbox.Call{Server: "fs", Tool: name, Args: json.RawMessage(args), NodeID: "?fs:" + name, Occurrence: 1})
+	return callAt(ctx, host, "?fs:"+name, name, args)
+}
+
+// callAt makes a call as the sandbox does: the reply is sealed when it is given.
+func callAt(ctx context.Context, host sandbox.Host, node, name, args string) (json.RawMessage, error) {
+	reply, err := host.Call(ctx, sandbox.Call{Server: "fs", Tool: name, Args: json.RawMessage(args), NodeID: node, Occurrence: 1})
+	if reply.Seal != nil {
+		if _, sealErr := reply.Seal(); sealErr != nil {
+			return nil, sealErr
+		}
+	}
+	return reply.Value, err
 }
 
 func TestJournalIsWrittenBeforeASideEffectAndTraceBeforeTheAnswer(t *testing.T) {
@@ -190,7 +212,7 @@ func TestJournalIsWrittenBeforeASideEffectAndTraceBeforeTheAnswer(t *testing.T) 
 		"begin", "call fs:read",
 		"journal fs:read ok", "journal fs:write started", "call fs:write",
 		"journal fs:write ok", "journal fs:write started", "call fs:write",
-		"finish succeeded",
+		"journal fs:write ok", "finish succeeded",
 	}
 	if diff := cmp.Diff(want, b.events.all()); diff != "" {
 		t.Error(diff)

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -25,52 +26,110 @@ const (
 )
 
 // gate is the one place that every inner call of a run passes: the name is
-// resolved, the arguments are checked, the journal is written before what may
-// have a side effect, the tool is called, its result unwrapped and recorded.
+// resolved, the policy is asked, the arguments are checked, the journal is written
+// before what may have a side effect, the tool is called, its result unwrapped and
+// recorded. A run that is resumed gets the results of its earlier calls here.
 type gate struct {
 	engine   *Engine
 	run      trace.Run
 	inner    map[string]inner
 	progress func(done, total float64, message string)
+	past     *journal
+	consent  *consent
+	// began are the runs of capabilities that an earlier attempt has begun, by the
+	// frame that each began in.
+	began map[int]uuid.UUID
+	held  atomic.Bool // a person was asked meanwhile
 
 	mu      sync.Mutex
 	ledgers map[int]*ledger // by the frame that a program or capability began in
+	calling int             // calls that tools are working on
+	last    time.Time       // when the last reply came
 }
 
 var _ sandbox.Host = (*gate)(nil)
 
 func newGate(e *Engine, run trace.Run, ready *prepared, progress func(done, total float64, message string)) *gate {
 	return &gate{
-		engine: e, run: run, inner: ready.inner, progress: progress,
+		engine: e, run: run, inner: ready.inner, progress: progress, consent: &consent{}, last: run.StartedAt,
 		ledgers: map[int]*ledger{0: newLedger(run.ID, 0)},
 	}
 }
 
 // Call carries one inner call out. Its error reaches the program as a ToolError.
-func (g *gate) Call(ctx context.Context, c sandbox.Call) (json.RawMessage, error) {
+func (g *gate) Call(ctx context.Context, c sandbox.Call) (sandbox.Reply, error) {
 	l, err := g.ledger(ctx, c)
 	if err != nil {
-		return nil, err
+		return sandbox.Reply{}, err
 	}
+	at := place{c.Root, c.NodeID, c.Occurrence}
 	target, err := g.engine.upstream.Resolve(ctx, c.Server, c.Tool)
-	if err != nil {
-		return nil, g.refuse(l, c, err)
+	if err == nil {
+		err = g.engine.validator.Validate(target, c.Args)
 	}
-	if err := g.engine.validator.Validate(target, c.Args); err != nil {
-		return nil, g.refuse(l, c, err)
-	}
-	i, err := g.open(ctx, l, c, target)
 	if err != nil {
-		return nil, err
+		return g.refuse(ctx, l, at, c, tool.MakeID(c.Server, c.Tool), err)
+	}
+	past, ended, err := g.past.find(at, g.entry(c, target.ID, trace.CallStarted), target)
+	if err != nil {
+		g.engine.abort(g.run.ID, err)
+		return sandbox.Reply{}, err
+	}
+	if ended {
+		return g.repeat(ctx, l, at, c, past)
+	}
+	if err := g.permit(ctx, at, c, target); err != nil {
+		return g.refuse(ctx, l, at, c, target.ID, err)
+	}
+	return g.make(ctx, l, at, c, target)
+}
+
+// make sends the call.
+func (g *gate) make(ctx context.Context, l *ledger, at place, c sandbox.Call, target tool.Tool) (sandbox.Reply, error) {
+	g.count(1)
+	defer g.count(-1)
+	i := l.add(g.entry(c, target.ID, trace.CallStarted), c.Seq)
+	if err := g.open(ctx, l, i, target); err != nil {
+		return g.reply(ctx, l, at, i, !target.ReadOnly(), nil, err)
 	}
 	raw, err := g.engine.upstream.Call(ctx, target.ID, c.Args, g.Progress)
 	if err == nil {
 		raw, err = unwrap(target.ID, raw, c.Raw)
 	}
-	if err := g.end(ctx, l, i, raw, err); err != nil {
-		return nil, err
+	return g.reply(ctx, l, at, i, !target.ReadOnly(), raw, err)
+}
+
+// repeat answers a call as the journal says.
+func (g *gate) repeat(ctx context.Context, l *ledger, at place, c sandbox.Call, past trace.Call) (sandbox.Reply, error) {
+	if err := g.past.await(ctx, at); err != nil {
+		g.engine.abort(g.run.ID, err)
+		return sandbox.Reply{}, err
 	}
-	return raw, err
+	i := l.add(g.entry(c, past.Tool, trace.CallStarted), c.Seq)
+	reply := sandbox.Reply{Value: past.Result, Seal: func() (time.Time, error) {
+		l.recall(i, past)
+		g.mu.Lock()
+		g.last = endOf(past)
+		g.mu.Unlock()
+		g.past.seal()
+		return endOf(past), nil
+	}}
+	return reply, callError(past)
+}
+
+// callError is the error that a journal's entry stands for, as the program saw it.
+func callError(c trace.Call) error {
+	switch {
+	case c.Error == nil:
+		return nil
+	case c.Error.Code == fault.ToolFailed:
+		refused := &tool.CallError{Server: c.Tool.Server(), Tool: c.Tool.Name(), Code: string(fault.ToolFailed), Message: c.Error.Message}
+		if c.Error.Detail != nil {
+			refused.Code, refused.Content = c.Error.Detail.Code, c.Error.Detail.Content
+		}
+		return refused
+	}
+	return c.Error
 }
 
 // Progress passes on what the program or a tool says of its progress.
@@ -95,8 +154,14 @@ func (g *gate) ledger(ctx context.Context, c sandbox.Call) (*ledger, error) {
 	g.mu.Lock()
 	l, ok := g.ledgers[c.Root]
 	if !ok {
-		l = newLedger(g.engine.config.NewID(), c.Root)
-		l.begin = sync.OnceValue(func() error { return g.engine.store.BeginRun(ctx, g.child(l.run, c.Capability)) })
+		id, begun := g.began[c.Root]
+		if !begun {
+			id = g.engine.config.NewID()
+		}
+		l = newLedger(id, c.Root)
+		if !begun {
+			l.begin = sync.OnceValue(func() error { return g.engine.store.BeginRun(ctx, g.child(l.run, c.Capability, c.Root)) })
+		}
 		g.ledgers[c.Root] = l
 	}
 	g.mu.Unlock()
@@ -106,62 +171,108 @@ func (g *gate) ledger(ctx context.Context, c sandbox.Call) (*ledger, error) {
 	return l, l.begin()
 }
 
+// innerImplementation is how the run of a capability inside another says what it is.
+type innerImplementation struct {
+	Implementation
+
+	// Frame is where its code began, which is the same whenever the program runs.
+	Frame int `json:"frame"`
+}
+
 // child is the run of a capability inside ours.
-func (g *gate) child(id uuid.UUID, name string) trace.Run {
+func (g *gate) child(id uuid.UUID, name string, root int) trace.Run {
 	in := g.inner[name]
 	r := g.run
 	r.ID, r.Parent, r.Capability = id, g.run.ID, in.capability.ID
 	r.Intent, r.Args, r.Result = in.capability.Intent, nil, nil
-	r.Implementation = mustJSON(Implementation{Type: "capability", Name: name, Version: in.capability.Version})
-	r.StartedAt = g.engine.config.Now()
+	r.Implementation = mustJSON(innerImplementation{Implementation{Type: CapabilityType, Name: name, Version: in.capability.Version}, root})
+	r.StartedAt = g.engine.now()
 	return r
 }
 
-// open notes the start of a call; what may have a side effect is in the journal
-// before it is sent, together with every end that the journal lacks.
-func (g *gate) open(ctx context.Context, l *ledger, c sandbox.Call, target tool.Tool) (int, error) {
-	i := g.add(l, c, target.ID, trace.CallStarted)
+// open makes sure that a call which may have a side effect is in the journal before
+// it is sent, together with every end that the journal lacks.
+func (g *gate) open(ctx context.Context, l *ledger, i int, target tool.Tool) error {
 	if target.ReadOnly() {
-		return i, nil
-	}
-	if err := g.engine.store.RecordCalls(ctx, l.run, l.opened(i)); err != nil {
-		f := fault.New(fault.StorageUnavailable, "%s was not called: its journal entry could not be written: %v", target.ID, err)
-		return i, errors.Join(f, g.end(ctx, l, i, nil, f))
-	}
-	return i, nil
-}
-
-// refuse records a call that never reached its tool.
-func (g *gate) refuse(l *ledger, c sandbox.Call, err error) error {
-	i := g.add(l, c, tool.MakeID(c.Server, c.Tool), trace.CallError)
-	l.finish(i, func(call *trace.Call) { g.conclude(call, nil, err) })
-	return err
-}
-
-func (g *gate) add(l *ledger, c sandbox.Call, id tool.ID, status trace.CallStatus) int {
-	sum := sha256.Sum256(c.Args)
-	return l.add(trace.Call{
-		NodeID: c.NodeID, Occurrence: c.Occurrence, Tool: id, Args: c.Args, ArgsHash: hex.EncodeToString(sum[:16]),
-		Status: status, StartedAt: g.engine.config.Now(),
-	}, c.Seq)
-}
-
-// end records the outcome of call i and writes the journal where it must not wait.
-func (g *gate) end(ctx context.Context, l *ledger, i int, result json.RawMessage, callErr error) error {
-	write := l.finish(i, func(call *trace.Call) { g.conclude(call, result, callErr) })
-	if len(write) == 0 {
 		return nil
 	}
-	// The outcome is kept also when the run is being cancelled at this moment.
-	if err := g.engine.store.RecordCalls(context.WithoutCancel(ctx), l.run, write); err != nil {
-		return fault.New(fault.StorageUnavailable, "the result of %s could not be kept: %v", write[len(write)-1].Tool, err)
+	if err := g.engine.store.RecordCalls(ctx, l.run, l.opened(i)); err != nil {
+		return fault.New(fault.StorageUnavailable, "%s was not called: its journal entry could not be written: %v", target.ID, err)
 	}
-	l.forget(write)
 	return nil
 }
 
-func (g *gate) conclude(c *trace.Call, result json.RawMessage, err error) {
-	c.Duration = max(g.engine.config.Now().Sub(c.StartedAt), time.Microsecond)
+// refuse records a call that never reached its tool.
+func (g *gate) refuse(ctx context.Context, l *ledger, at place, c sandbox.Call, id tool.ID, err error) (sandbox.Reply, error) {
+	past, ended, findErr := g.past.find(at, g.entry(c, id, trace.CallStarted), tool.Tool{ID: id})
+	switch {
+	case findErr != nil:
+		g.engine.abort(g.run.ID, findErr)
+		return sandbox.Reply{}, findErr
+	case ended:
+		return g.repeat(ctx, l, at, c, past)
+	}
+	return g.reply(ctx, l, at, l.add(g.entry(c, id, trace.CallError), c.Seq), false, nil, err)
+}
+
+// entry is a call as the journal has it.
+func (g *gate) entry(c sandbox.Call, id tool.ID, status trace.CallStatus) trace.Call {
+	sum := sha256.Sum256(c.Args)
+	return trace.Call{
+		NodeID: c.NodeID, Occurrence: c.Occurrence, Tool: id, Args: c.Args, ArgsHash: hex.EncodeToString(sum[:16]),
+		Status: status, StartedAt: g.engine.now(),
+	}
+}
+
+// reply ends call i and makes what the program gets. The end of a call that may have
+// had a side effect is in the journal before the program learns of it.
+func (g *gate) reply(ctx context.Context, l *ledger, at place, i int, durable bool, value json.RawMessage, callErr error) (sandbox.Reply, error) {
+	if err := g.past.await(ctx, at); err != nil && ctx.Err() == nil {
+		g.engine.abort(g.run.ID, err)
+		return sandbox.Reply{}, err
+	}
+	return sandbox.Reply{Value: value, Seal: func() (time.Time, error) {
+		end := g.tick()
+		write := l.finish(i, durable, func(c *trace.Call) { conclude(c, end, value, callErr) })
+		if len(write) == 0 {
+			return end, nil
+		}
+		// The outcome is kept also when the run is being cancelled at this moment.
+		if err := g.engine.store.RecordCalls(context.WithoutCancel(ctx), l.run, write); err != nil {
+			return end, fault.New(fault.StorageUnavailable, "the result of %s could not be kept: %v", write[len(write)-1].Tool, err)
+		}
+		l.forget(write)
+		return end, nil
+	}}, callErr
+}
+
+// tick is the time of a reply: later than that of the one before.
+func (g *gate) tick() time.Time {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now := g.engine.now()
+	if !now.After(g.last) {
+		now = g.last.Add(time.Microsecond)
+	}
+	g.last = now
+	return now
+}
+
+func (g *gate) count(n int) {
+	g.mu.Lock()
+	g.calling += n
+	g.mu.Unlock()
+}
+
+// busy reports whether any tool works on a call.
+func (g *gate) busy() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.calling > 0
+}
+
+func conclude(c *trace.Call, end time.Time, result json.RawMessage, err error) {
+	c.Duration = max(end.Sub(c.StartedAt), time.Microsecond)
 	if err != nil {
 		c.Status, c.Error = trace.CallError, callFault(*c, err)
 		return
@@ -177,11 +288,35 @@ func (g *gate) snapshot() []trace.Call {
 	return own.snapshot()
 }
 
+// flush writes every end that the journal lacks.
+func (g *gate) flush(ctx context.Context) error {
+	g.mu.Lock()
+	ledgers := make([]*ledger, 0, len(g.ledgers))
+	for _, l := range g.ledgers {
+		ledgers = append(ledgers, l)
+	}
+	g.mu.Unlock()
+	var errs []error
+	for _, l := range ledgers {
+		if calls := l.unwritten(); len(calls) > 0 {
+			errs = append(errs, g.engine.store.RecordCalls(ctx, l.run, calls))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// maxDetail bounds what is kept of a failed call's content, in bytes.
+const maxDetail = 64 << 10
+
 // callFault describes the failure of a call for the record.
 func callFault(c trace.Call, err error) *fault.Error {
 	if refused, ok := errors.AsType[*tool.CallError](err); ok {
 		f := fault.New(fault.ToolFailed, "%s", refused.Message)
 		f.Tool, f.NodeID = string(c.Tool), c.NodeID
+		f.Detail = &fault.Detail{Code: refused.Code}
+		if len(refused.Content) <= maxDetail && json.Valid(refused.Content) {
+			f.Detail.Content = refused.Content
+		}
 		return f
 	}
 	f, ok := asFault(err)

@@ -47,8 +47,24 @@ func (l *ledger) opened(i int) []trace.Call {
 	return append(l.takePendingLocked(), l.calls[i])
 }
 
-// finish sets the end of call i. It returns what must be written now, if anything.
-func (l *ledger) finish(i int, end func(*trace.Call)) []trace.Call {
+// recall sets the end of call i to that which the journal has.
+func (l *ledger) recall(i int, past trace.Call) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	past.Seq = l.calls[i].Seq
+	l.calls[i] = past
+}
+
+// unwritten returns every ended call that the journal lacks.
+func (l *ledger) unwritten() []trace.Call {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.takePendingLocked()
+}
+
+// finish sets the end of call i. It returns what must be written now, if anything:
+// all that is pending, where the end must be durable.
+func (l *ledger) finish(i int, durable bool, end func(*trace.Call)) []trace.Call {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
@@ -56,7 +72,7 @@ func (l *ledger) finish(i int, end func(*trace.Call)) []trace.Call {
 	}
 	end(&l.calls[i])
 	l.pending = append(l.pending, i)
-	if len(l.pending) < journalPending && len(l.calls[i].Result) < journalLarge {
+	if !durable && len(l.pending) < journalPending && len(l.calls[i].Result) < journalLarge {
 		return nil
 	}
 	return l.takePendingLocked()

@@ -62,7 +62,7 @@ func newPlanner(store Store, upstream Upstream) *planner {
 
 // prepare makes a request's program ready. Its errors say why nothing was run.
 func (p *planner) prepare(ctx context.Context, req Request) (*prepared, error) {
-	if req.Implementation.Type == "capability" {
+	if req.Implementation.Type == CapabilityType {
 		return p.prepareCapability(ctx, req)
 	}
 	program, err := p.analyse(ctx, req.Implementation.Code)

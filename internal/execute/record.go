@@ -30,8 +30,11 @@ type Learnt struct {
 // that ran inside it.
 func (e *Engine) conclude(r *activeRun, outcome sandbox.Outcome, err error) []Finished {
 	run := r.run
-	run.FinishedAt = e.config.Now()
+	run.FinishedAt = e.now()
 	run.Duration = run.FinishedAt.Sub(run.StartedAt)
+	if r.gate.past != nil || r.gate.held.Load() {
+		run.Duration = outcome.Wall // the time in which a person was asked is not the program's
+	}
 	run.Logs = outcome.Logs
 	if err != nil {
 		run.Error = e.fault(run.ID, err)
@@ -141,9 +144,9 @@ func (g *gate) childRun(in trace.Inner) (run trace.Run, begun bool) {
 	l := g.ledgers[in.Root]
 	g.mu.Unlock()
 	if l == nil {
-		return g.child(g.engine.config.NewID(), in.Name), false
+		return g.child(g.engine.config.NewID(), in.Name, in.Root), false
 	}
-	run = g.child(l.run, in.Name)
+	run = g.child(l.run, in.Name, in.Root)
 	if calls := l.snapshot(); len(calls) > 0 {
 		run.StartedAt = calls[0].StartedAt
 	}

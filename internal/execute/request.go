@@ -7,6 +7,7 @@ import (
 
 	"github.com/pml-run/pml/internal/capability"
 	"github.com/pml-run/pml/internal/fault"
+	"github.com/pml-run/pml/internal/policy"
 	"github.com/pml-run/pml/internal/trace"
 )
 
@@ -29,6 +30,9 @@ type Request struct {
 	Implementation *Implementation `json:"implementation,omitempty"`
 	Args           json.RawMessage `json:"args,omitempty"`
 	Options        Options         `json:"options,omitzero"`
+	// Continue goes on with a run that waits; only its decision and, for a replan, the
+	// implementation count then.
+	Continue *Continue `json:"continue,omitempty"`
 
 	// Client says who asks; it separates queues and is kept with the run.
 	Client Client `json:"-"`
@@ -46,12 +50,21 @@ type Client struct {
 
 // Implementation says how the intent is to be carried out.
 type Implementation struct {
-	Type string `json:"type"` // "code" or "capability"
+	Type string `json:"type"` // CodeType, CapabilityType or DAGType
 	Code string `json:"code,omitempty"`
+	// DAG is the list of tasks of a DAG.
+	DAG json.RawMessage `json:"dagStructure,omitempty"`
 	// Name and Version choose a capability; version 0 is its present one.
 	Name    string `json:"name,omitempty"`
 	Version int    `json:"version,omitempty"`
 }
+
+// The types of implementations.
+const (
+	CodeType       = "code"
+	CapabilityType = "capability"
+	DAGType        = "dag"
+)
 
 // Options of one request; a nil or zero field means the default.
 type Options struct {
@@ -79,6 +92,9 @@ func (o Options) wait() time.Duration {
 
 // validate reports the first thing that makes the request impossible to carry out.
 func (r *Request) validate() *fault.Error {
+	if r.Continue != nil {
+		return r.Options.validate()
+	}
 	switch impl := r.Implementation; {
 	case r.Intent == "":
 		return fault.New(fault.InvalidInput, "intent is missing").
@@ -89,12 +105,15 @@ func (r *Request) validate() *fault.Error {
 	case impl == nil:
 		return fault.New(fault.InvalidInput, "implementation is missing").
 			WithHint(`pass implementation: {"type": "code", "code": "…"}`)
-	case impl.Type != "code" && impl.Type != "capability":
+	case impl.Type != CodeType && impl.Type != CapabilityType && impl.Type != DAGType:
 		return fault.New(fault.InvalidInput, "implementation.type is %q", impl.Type).
-			WithHint(`use "code" or "capability"`)
-	case impl.Type == "capability" && impl.Name == "":
+			WithHint(`use "code", "dag" or "capability"`)
+	case impl.Type == CapabilityType && impl.Name == "":
 		return fault.New(fault.InvalidInput, "implementation.name is missing").WithHint("name the capability to run")
-	case impl.Type == "code" && impl.Code == "":
+	case impl.Type == DAGType && len(impl.DAG) == 0:
+		return fault.New(fault.InvalidInput, "implementation.dagStructure is missing").
+			WithHint(`pass {"tasks": [{"id": "a", "tool": "server:tool", "arguments": {}}]}`)
+	case impl.Type == CodeType && impl.Code == "":
 		return fault.New(fault.InvalidInput, "implementation.code is empty")
 	case len(impl.Code) > MaxCode:
 		return fault.New(fault.InvalidInput, "the code has %d bytes, more than %d", len(impl.Code), MaxCode).
@@ -144,6 +163,9 @@ type Answer struct {
 	Capability    *Used         `json:"capability,omitempty"`
 	Trace         *Summary      `json:"trace,omitempty"`
 	Next          string        `json:"next,omitempty"` // what to do with a handle
+	// Approval is what a person is asked, Layer what the layer of a DAG has come to.
+	Approval *policy.Approval `json:"approval,omitempty"`
+	Layer    *Layer           `json:"layer,omitempty"`
 }
 
 // Used is the capability that a run was of.
@@ -161,6 +183,8 @@ const (
 	StatusSuccess = "success"
 	StatusFailed  = "failed"
 	StatusRunning = "running"
+	// StatusApproval: the run waits for a person or, after a layer, for the agent.
+	StatusApproval = "approval_required"
 )
 
 // ToolFailure names a call that ended badly, whether the program caught it or not.

@@ -3,6 +3,7 @@ package execute
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"time"
@@ -10,14 +11,15 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/pml-run/pml/internal/fault"
+	"github.com/pml-run/pml/internal/policy"
 	"github.com/pml-run/pml/internal/sandbox"
 	"github.com/pml-run/pml/internal/trace"
 )
 
 // Execute carries a request out and answers when the run has ended and is
-// recorded, or with a handle when options.wait_ms is over. An error of the
-// request or of the program is inside the answer. While it waits, the end of ctx
-// cancels the run.
+// recorded, with a handle when options.wait_ms is over, or with a question when a
+// person has to allow what the program does. An error of the request or of the
+// program is inside the answer. While it waits, the end of ctx cancels the run.
 func (e *Engine) Execute(ctx context.Context, req Request) *Answer {
 	if e.ctx == nil {
 		return e.refused(errNotRunning)
@@ -25,27 +27,26 @@ func (e *Engine) Execute(ctx context.Context, req Request) *Answer {
 	if err := req.validate(); err != nil {
 		return e.refused(err)
 	}
+	if req.Continue != nil {
+		return e.proceed(ctx, req)
+	}
 	ready, err := e.planner.prepare(ctx, req)
 	if err != nil {
 		return e.refused(err)
 	}
-	runCtx, cancel := context.WithCancelCause(e.ctx)
-	r, err := e.begin(ctx, req, ready, cancel)
+	asks, err := e.judge(ready)
 	if err != nil {
-		cancel(err)
 		return e.refused(err)
 	}
-	go e.carryOut(runCtx, r, req)
-	unlink := context.AfterFunc(ctx, func() { r.cancel(errCancelled) })
-	defer unlink()
-	wait := time.NewTimer(req.Options.wait())
-	defer wait.Stop()
-	select {
-	case <-r.done:
-		return r.answer
-	case <-wait.C:
-		return e.runningAnswer(r)
+	if len(asks) > 0 {
+		return e.askBefore(ctx, req, ready, asks)
 	}
+	r, err := e.begin(ctx, req, ready)
+	if err != nil {
+		return e.refused(err)
+	}
+	go e.carryOut(r, req)
+	return e.attend(ctx, r, req.Options.wait())
 }
 
 // refused answers a request that never became a run.
@@ -53,30 +54,64 @@ func (e *Engine) refused(err error) *Answer {
 	return &Answer{Status: StatusFailed, Error: e.fault(uuid.Nil, err)}
 }
 
-// begin stores the run's row: from here on it exists, whatever happens.
-func (e *Engine) begin(ctx context.Context, req Request, ready *prepared, cancel context.CancelCauseFunc) (*activeRun, error) {
-	now := e.config.Now()
-	run := trace.Run{
-		ID: e.config.NewID(), Capability: ready.capability.ID, Intent: req.Intent, Args: ready.args, Owner: e.owner, Status: trace.Running,
-		GatewayVersion: e.config.Version, StartedAt: now, LeaseUntil: now.Add(leaseFor),
-		Implementation: mustJSON(req.Implementation), Options: mustJSON(req.Options), Client: mustJSON(req.Client),
+// newRow is the row of a run that a request asks for.
+func (e *Engine) newRow(req Request, ready *prepared, status trace.Status) trace.Run {
+	now := e.now()
+	impl := *req.Implementation
+	if impl.Type == CapabilityType {
+		impl.Version = ready.capability.Version // the same one, whenever the run is taken up again
 	}
-	r := &activeRun{run: run, ready: ready, allowPartial: req.Options.AllowPartial, cancel: cancel, done: make(chan struct{})}
+	run := trace.Run{
+		ID: e.config.NewID(), Capability: ready.capability.ID, Intent: req.Intent, Args: req.Args, Owner: e.owner, Status: status,
+		GatewayVersion: e.config.Version, StartedAt: now, Seed: e.config.NewSeed(),
+		Implementation: mustJSON(impl), Options: mustJSON(req.Options), Client: mustJSON(req.Client),
+	}
+	if status == trace.Running {
+		run.LeaseUntil = now.Add(leaseFor)
+	}
+	return run
+}
+
+// newRun makes a run that has a row ready to be carried out.
+func (e *Engine) newRun(run trace.Run, ready *prepared, req Request) *activeRun {
+	r := &activeRun{run: run, ready: ready, allowPartial: req.Options.AllowPartial, done: make(chan struct{}), changed: make(chan struct{}, 1)}
+	r.ctx, r.cancel = context.WithCancelCause(e.ctx)
 	r.gate = newGate(e, run, ready, req.Progress)
+	return r
+}
+
+// begin stores the run's row: from here on it exists, whatever happens.
+func (e *Engine) begin(ctx context.Context, req Request, ready *prepared) (*activeRun, error) {
+	r := e.newRun(e.newRow(req, ready, trace.Running), ready, req)
 	if err := e.register(r); err != nil {
+		r.cancel(err)
 		return nil, err
 	}
-	if err := e.store.BeginRun(ctx, run); err != nil {
-		e.unregister(run.ID)
+	if err := e.store.BeginRun(ctx, r.run); err != nil {
+		r.cancel(err)
+		e.unregister(r.run.ID)
 		e.wg.Done()
 		return nil, fmt.Errorf("the run was not started: %w", err)
 	}
 	return r, nil
 }
 
+// askBefore stores a run that a person has to allow before it starts.
+func (e *Engine) askBefore(ctx context.Context, req Request, ready *prepared, asks []policy.Question) *Answer {
+	run := e.newRow(req, ready, trace.AwaitingApproval)
+	if err := e.store.BeginRun(ctx, run); err != nil {
+		return e.refused(fmt.Errorf("the run was not stored: %w", err))
+	}
+	a := e.newApproval(run.ID, policy.ForRun, policy.Request{Intent: req.Intent, Code: ready.program.Source, Asks: asks})
+	if err := e.store.AddApproval(ctx, a, trace.AwaitingApproval); err != nil {
+		return e.refused(fmt.Errorf("ask a person: %w", err))
+	}
+	return approvalAnswer(a)
+}
+
 // carryOut runs the program and records it. It ends with the answer set and done
 // closed, also after a panic of our own.
-func (e *Engine) carryOut(ctx context.Context, r *activeRun, req Request) {
+func (e *Engine) carryOut(r *activeRun, req Request) {
 	defer e.wg.Done()
 	defer close(r.done)
 	defer e.unregister(r.run.ID)
@@ -86,16 +121,20 @@ func (e *Engine) carryOut(ctx context.Context, r *activeRun, req Request) {
 			r.answer = &Answer{Status: StatusFailed, WorkflowID: r.run.ID.String(), Error: e.internal(r.run.ID, fmt.Errorf("panic: %v\n%s", p, debug.Stack()))}
 		}
 	}()
-	outcome, err := e.sandbox.Run(ctx, e.program(r, req), r.gate)
+	outcome, err := e.sandbox.Run(r.ctx, e.program(r, req), r.gate)
+	if err != nil && errors.Is(context.Cause(r.ctx), errSuspended) {
+		r.answer = e.park(r.ctx, r)
+		return
+	}
 	finished := e.conclude(r, outcome, err)
-	learnt, err := e.commit(ctx, finished)
+	learnt, err := e.commit(r.ctx, finished)
 	if err != nil {
 		r.answer = &Answer{Status: StatusFailed, WorkflowID: r.run.ID.String(), Error: e.fault(r.run.ID, err)}
 		return
 	}
 	r.answer = finalAnswer(r, finished[0].Trace, outcome, learnt)
 	if n := len(r.answer.ToolFailures); n > 0 && finished[0].Trace.Success && !learnt.Saved {
-		e.config.Logger.InfoContext(ctx, "capability not saved due to tool failures", "intent", req.Intent, "failed_tools", failedTools(r.answer.ToolFailures))
+		e.config.Logger.InfoContext(r.ctx, "capability not saved due to tool failures", "intent", req.Intent, "failed_tools", failedTools(r.answer.ToolFailures))
 	}
 }
 
@@ -104,6 +143,7 @@ func (e *Engine) program(r *activeRun, req Request) sandbox.Program {
 	limits := e.config.Limits
 	limits.Wall = req.Options.timeout()
 	p := sandbox.Program{
+		Seed:   &sandbox.Determinism{Now: r.run.StartedAt, Random: r.run.Seed},
 		Source: r.ready.code.Text, Original: r.ready.program.Source, Recorder: r.ready.program.Recorder, Frame: r.ready.program.Frame,
 		Args: r.ready.args, Client: req.Client.Session, Limits: limits, Nodes: kinds(r.ready.code), Position: r.ready.code.Position,
 		Site: func(node string) (int, int, bool) {
@@ -125,8 +165,10 @@ func statusOf(code fault.Code) trace.Status {
 	switch code {
 	case fault.Cancelled:
 		return trace.CancelledRun
-	case fault.Interrupted:
+	case fault.Interrupted, fault.InterruptedCall:
 		return trace.InterruptedRun
+	case fault.ApprovalRejected, fault.ApprovalExpired:
+		return trace.Rejected
 	default:
 		return trace.Failed
 	}

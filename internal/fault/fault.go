@@ -5,6 +5,7 @@
 package fault
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 )
@@ -58,8 +59,16 @@ type Error struct {
 	Source string `json:"source,omitempty"`
 	// Stack is the user's own part of a stack trace, one frame a line.
 	Stack string `json:"stack,omitempty"`
+	// Detail is what a tool said beside its message; only the journal keeps it.
+	Detail *Detail `json:"detail,omitempty"`
 	// ID joins an internal error with the log entry that has the detail.
 	ID string `json:"id,omitempty"`
+}
+
+// Detail is what a failed call of a tool came with.
+type Detail struct {
+	Code    string          `json:"code,omitempty"`
+	Content json.RawMessage `json:"content,omitempty"`
 }
 
 // New makes an Error with a formatted message.

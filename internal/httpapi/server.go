@@ -40,6 +40,7 @@ type Backend interface {
 	Import(ctx context.Context, r io.Reader, force bool) error
 	Move(ctx context.Context, url string) error
 	CapabilityBackend
+	ControlBackend
 	// ServeStream serves one MCP session over a pair of streams.
 	ServeStream(ctx context.Context, in io.ReadCloser, out io.WriteCloser) error
 }
@@ -70,6 +71,7 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("GET /v1/db/export", s.exportDB)
 	mux.HandleFunc("GET /v1/stdio", s.stdio)
 	s.addCapabilities(mux)
+	s.addControl(mux)
 	return mux
 }
 

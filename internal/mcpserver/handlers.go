@@ -30,7 +30,16 @@ func (s *Server) execute(ctx context.Context, req *mcp.CallToolRequest) (result 
 	reporter := newReporter(ctx, req)
 	defer reporter.stop()
 	in.Progress = reporter.report
-	answer := s.executor.Execute(ctx, in)
+	var answer *execute.Answer
+	if req.Params.RequestState != "" {
+		answer = s.returned(ctx, req, in)
+	} else {
+		answer = s.executor.Execute(ctx, in)
+	}
+	answer, question := s.askPerson(ctx, req, in, answer)
+	if question != nil {
+		return question, nil
+	}
 	if answer.Error != nil {
 		return failure(answer, answer.Error), nil
 	}

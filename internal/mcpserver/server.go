@@ -9,15 +9,22 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pml-run/pml/internal/execute"
+	"github.com/pml-run/pml/internal/policy"
 	"github.com/pml-run/pml/internal/search"
 )
 
 // Executor carries out what pml_execute is asked for.
 type Executor interface {
 	Execute(ctx context.Context, req execute.Request) *execute.Answer
+}
+
+// ApprovalReader finds the questions that clients are to ask their persons.
+type ApprovalReader interface {
+	Approval(ctx context.Context, id uuid.UUID) (policy.Approval, error)
 }
 
 // ResultReader answers pml_get_task_result.
@@ -34,6 +41,9 @@ type Finder interface {
 type Options struct {
 	Version string
 	Logger  *slog.Logger
+	// Key signs what clients give back with a person's answer. Gateways of one store
+	// must have the same; it is asked for when it is needed.
+	Key func() []byte
 }
 
 // Server is PML's MCP server. One serves any number of sessions.
@@ -42,7 +52,10 @@ type Server struct {
 	results  ResultReader
 	finder   Finder
 	logger   *slog.Logger
+	key      func() []byte
 	mcp      *mcp.Server
+
+	approvals ApprovalReader
 }
 
 // maxMessage is the largest message in bytes that a client may send: the largest
@@ -57,11 +70,11 @@ const firstStateless = "2026-07-28"
 
 // New makes the server. It panics on a malformed tool definition, which only a
 // programmer can cause.
-func New(executor Executor, results ResultReader, finder Finder, o Options) *Server {
+func New(executor Executor, results ResultReader, finder Finder, approvals ApprovalReader, o Options) *Server {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{executor: executor, results: results, finder: finder, logger: o.Logger.With("system", "mcpserver")}
+	s := &Server{executor: executor, results: results, finder: finder, approvals: approvals, logger: o.Logger.With("system", "mcpserver"), key: o.Key}
 	s.mcp = mcp.NewServer(&mcp.Implementation{Name: "pml", Title: "PML: procedural memory", Version: o.Version}, &mcp.ServerOptions{
 		Instructions: instructions,
 		Logger:       s.logger,

@@ -41,7 +41,7 @@ func (b backend) Discover(_ context.Context, req search.Request) (*search.Answer
 // session connects a client to a server over that backend, in memory.
 func session(t *testing.T, b backend, o *mcp.ClientOptions) *mcp.ClientSession {
 	t.Helper()
-	s := New(b, b, b, Options{Version: "test"})
+	s := New(b, b, b, nil, Options{Version: "test"})
 	mine, theirs := mcp.NewInMemoryTransports()
 	server, err := s.mcp.Connect(t.Context(), theirs, nil)
 	if err != nil {
@@ -210,7 +210,7 @@ func TestHTTPServesBothEras(t *testing.T) {
 	b := backend{get: func(req execute.ResultRequest) *execute.ResultAnswer {
 		return &execute.ResultAnswer{Status: "succeeded", Content: req.WorkflowID}
 	}}
-	h := httptest.NewServer(New(b, b, b, Options{}).Handler())
+	h := httptest.NewServer(New(b, b, b, nil, Options{}).Handler())
 	defer h.Close()
 	for _, version := range []string{"2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"} {
 		t.Run(version, func(t *testing.T) {

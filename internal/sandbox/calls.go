@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"time"
 
 	"github.com/pml-run/pml/internal/fault"
 	"github.com/pml-run/pml/internal/sandbox/wire"
@@ -45,9 +46,6 @@ func (s *session) call(ctx context.Context, payload []byte) error {
 		// Before the answer is written: a worker that waits in its own write reads
 		// nothing, and goes on only if the reader does.
 		<-s.slots
-		if reply.Sent != nil {
-			defer reply.Sent()
-		}
 		s.answer(ctx, c, reply, err)
 	})
 	return nil
@@ -77,19 +75,28 @@ func (s *session) ask(ctx context.Context, c Call) (reply Reply, err error) {
 
 // answer writes the answer of one call.
 func (s *session) answer(ctx context.Context, c Call, reply Reply, err error) {
-	value := reply.Value
-	if err != nil {
-		value = s.failCall(ctx, c, err)
-	}
 	// A program that never reads its answers would have them pile up here. What it
 	// could not hold in its own memory it cannot be waiting for.
-	n := int64(len(value))
+	n := int64(len(reply.Value))
 	limit := 2 * int64(s.prog.Limits.MemoryMB) << 20
 	if s.waiting.Add(n) > limit {
 		s.cancel(memoryFault("answers of more than %d MB wait for the program", limit>>20))
 	}
+	s.order.Lock()
+	defer s.order.Unlock()
+	var at time.Time
+	if reply.Seal != nil {
+		var sealErr error
+		if at, sealErr = reply.Seal(); sealErr != nil {
+			err = sealErr
+		}
+	}
+	value := reply.Value
+	if err != nil {
+		value = s.failCall(ctx, c, err)
+	}
 	// An error means that the worker is gone, which its reader finds out.
-	_ = s.w.writer.Write(wire.Answer, wire.EncodeAnswer(c.ID, err == nil, reply.At), value)
+	_ = s.w.writer.Write(wire.Answer, wire.EncodeAnswer(c.ID, err == nil, at), value)
 	s.waiting.Add(-n)
 }
 

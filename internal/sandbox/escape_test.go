@@ -145,6 +145,8 @@ return seen;`,
 // timedHost answers each tool at its time.
 type timedHost map[string]time.Time
 
-func (h timedHost) Call(_ context.Context, c Call) (Reply, error) { return Reply{At: h[c.Tool]}, nil }
+func (h timedHost) Call(_ context.Context, c Call) (Reply, error) {
+	return Reply{Seal: func() (time.Time, error) { return h[c.Tool], nil }}, nil
+}
 
 func (timedHost) Progress(float64, float64, string) {}

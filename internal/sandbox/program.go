@@ -112,15 +112,14 @@ type Call struct {
 	Occurrence int // one-based, of the node in the code that began in Root
 }
 
-// Reply is what comes back for a call. Its At and Sent count beside an error, too.
+// Reply is what comes back for a call. Its Seal counts beside an error, too.
 type Reply struct {
 	Value json.RawMessage
-	// At is when the reply comes by the clock of a program whose time is fixed; zero
-	// leaves that as it is.
-	At time.Time
-	// Sent, where it is set, is called once: when the reply is on its way to the
-	// worker, behind every one that was sent before, or when it will never be.
-	Sent func()
+	// Seal, where it is set, is called once, right before the reply is sent: replies
+	// are sealed and sent one after the other. It returns when the reply comes by the
+	// clock of a program whose time is fixed; zero leaves that as it is. Its error
+	// takes the place of the value.
+	Seal func() (at time.Time, err error)
 }
 
 // Host answers a running program. Both methods must return soon after ctx has

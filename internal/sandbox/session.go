@@ -34,6 +34,7 @@ type session struct {
 	reports  chan wire.Progress
 	logBytes int64
 	waiting  atomic.Int64 // bytes of answers that the worker has not read
+	order    sync.Mutex   // seals and sends one answer after the other
 
 	mu     sync.Mutex
 	failed map[uint32]failedCall

@@ -137,6 +137,15 @@ func (s *Store) Calls(ctx context.Context, run uuid.UUID) ([]trace.Call, error) 
 		pgx.NamedArgs{"id": run, "now": s.now()}, scanCall)
 }
 
+// Journal is Calls with every result: that of an open run is kept past its time.
+func (s *Store) Journal(ctx context.Context, run uuid.UUID) ([]trace.Call, error) {
+	return collect(ctx, s, `
+		select task_id, occurrence, seq, iteration, parent_task, tool, args_hash, args, status, result, bytes, content_type, error,
+			started_at, duration_ms
+		from task_result where workspace_id = @ws and workflow_id = @id
+		order by seq, started_at, task_id, occurrence`, pgx.NamedArgs{"id": run}, scanCall)
+}
+
 // stored is a result column with what decides whether it may be given out.
 type stored struct {
 	Done    bool

@@ -77,12 +77,15 @@ func TestLeases(t *testing.T) {
 	if err := s.ExtendLeases(ctx, kept.Owner, moment().Add(time.Hour)); err != nil {
 		t.Fatal(err)
 	}
-	ids, err := s.InterruptLost(ctx, moment().Add(2*time.Minute))
+	ids, err := s.LostRuns(ctx, moment().Add(2*time.Minute), "me")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]uuid.UUID{lost.ID}, ids); diff != "" {
-		t.Errorf("interrupted (-want +got):\n%s", diff)
+		t.Errorf("lost (-want +got):\n%s", diff)
+	}
+	if err := s.InterruptRun(ctx, lost.ID, fault.New(fault.Interrupted, "its gateway is gone")); err != nil {
+		t.Fatal(err)
 	}
 	got, err := s.Run(ctx, lost.ID)
 	if err != nil || got.Status != trace.InterruptedRun || got.Error == nil || got.Error.Code != fault.Interrupted {

@@ -21,20 +21,20 @@ func (s *Store) BeginRun(ctx context.Context, r trace.Run) error {
 	}
 	_, err := s.exec(ctx, `
 		insert into workflow_execution (workspace_id, workflow_id, parent_workflow_id, pattern_id, intent,
-			implementation, args, options, status, owner, lease_until, started_at, gateway_version, client)
+			implementation, args, options, status, owner, lease_until, started_at, gateway_version, client, seed)
 		values (@ws, @id, @parent, @pattern, @intent,
-			@implementation, @args, @options, @status, @owner, @lease, @started, @version, @client)
+			@implementation, @args, @options, @status, @owner, @lease, @started, @version, @client, @seed)
 		on conflict (workspace_id, workflow_id) do nothing`,
 		pgx.NamedArgs{
 			"id": r.ID, "parent": nullID(r.Parent), "pattern": nullID(r.Capability), "intent": text(r.Intent),
 			"implementation": jsonb(r.Implementation), "args": jsonb(r.Args), "options": jsonb(r.Options), "client": jsonb(r.Client),
-			"status": status, "owner": text(r.Owner), "lease": nullTime(r.LeaseUntil), "started": r.StartedAt, "version": r.GatewayVersion,
+			"status": status, "owner": text(r.Owner), "lease": nullTime(r.LeaseUntil), "started": r.StartedAt, "version": r.GatewayVersion, "seed": int64(r.Seed),
 		})
 	return err
 }
 
 const runColumns = `workflow_id, parent_workflow_id, pattern_id, intent, implementation, args, options, client,
-	gateway_version, owner, lease_until, started_at, status, error, logs, finished_at, duration_ms`
+	gateway_version, owner, lease_until, started_at, status, error, logs, finished_at, duration_ms, seed`
 
 // scanRun reads runColumns.
 func scanRun(row pgx.CollectableRow) (trace.Run, error) {
@@ -44,7 +44,7 @@ func scanRun(row pgx.CollectableRow) (trace.Run, error) {
 	var failure json.RawMessage
 	var ms float64
 	err := row.Scan(&r.ID, &parent, &pattern, &r.Intent, &r.Implementation, &r.Args, &r.Options, &r.Client,
-		&r.GatewayVersion, &r.Owner, &lease, &r.StartedAt, &r.Status, &failure, &r.Logs, &finished, &ms)
+		&r.GatewayVersion, &r.Owner, &lease, &r.StartedAt, &r.Status, &failure, &r.Logs, &finished, &ms, &r.Seed)
 	if err != nil {
 		return r, err
 	}
@@ -110,17 +110,4 @@ func (s *Store) ExtendLeases(ctx context.Context, owner string, until time.Time)
 		where workspace_id = @ws and owner = @owner and status = 'running'`,
 		pgx.NamedArgs{"owner": owner, "until": until})
 	return err
-}
-
-// InterruptLost ends the running runs whose owner has not extended their lease, and
-// returns their ids.
-func (s *Store) InterruptLost(ctx context.Context, now time.Time) ([]uuid.UUID, error) {
-	lost := fault.New(fault.Interrupted, "the gateway that ran this program has stopped")
-	return collect(ctx, s, `
-		update workflow_execution
-		set status = 'interrupted', error = @error, finished_at = @now, updated_at = now(),
-			duration_ms = extract(epoch from @now::timestamptz - started_at) * 1000
-		where workspace_id = @ws and status = 'running' and lease_until < @now
-		returning workflow_id`,
-		pgx.NamedArgs{"now": now, "error": faultJSON(lost)}, pgx.RowTo[uuid.UUID])
 }

@@ -19,6 +19,16 @@ func (s *Store) Setting(ctx context.Context, key string) (string, error) {
 	return v, err
 }
 
+// SettingOnce writes a setting that is not there yet, and returns what is there then.
+func (s *Store) SettingOnce(ctx context.Context, key, value string) (string, error) {
+	_, err := s.exec(ctx, `insert into setting (workspace_id, key, value) values (@ws, @key, @value) on conflict do nothing`,
+		pgx.NamedArgs{"key": key, "value": text(value)})
+	if err != nil {
+		return "", err
+	}
+	return s.Setting(ctx, key)
+}
+
 // SetSetting writes a setting.
 func (s *Store) SetSetting(ctx context.Context, key, value string) error {
 	_, err := s.exec(ctx, `

@@ -52,7 +52,11 @@ func deref[T any](p *T) T {
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-func duration(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }
+// duration is exact to the microsecond, which is what the database keeps of times:
+// the end of a call is to be the same whenever it is computed.
+func duration(ms float64) time.Duration {
+	return time.Duration(ms * float64(time.Millisecond)).Round(time.Microsecond)
+}
 
 // faultJSON is what an error column holds; nil for no error.
 func faultJSON(e *fault.Error) *string {

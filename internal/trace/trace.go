@@ -46,6 +46,8 @@ type Run struct {
 	Owner          string          `json:"owner,omitempty"` // the gateway process that runs it
 	LeaseUntil     time.Time       `json:"lease_until,omitzero"`
 	StartedAt      time.Time       `json:"started_at"`
+	// Seed is what the run's randomness follows from.
+	Seed uint32 `json:"seed,omitempty"`
 
 	// What follows is known when the run has ended.
 	Status     Status          `json:"status"`
