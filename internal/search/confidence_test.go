@@ -1,8 +1,10 @@
 package search
 
 import (
+	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 )
 
@@ -52,7 +54,7 @@ func TestConfidenceAtTheThreshold(t *testing.T) {
 		"parameters are missing":           {Match{Cosine: 1, Reliability: 1.05}, false},
 		"degraded":                         {Match{Cosine: 1, Reliability: 0.525, Complete: true}, false},
 		"promoted does not make it likely": {Match{Cosine: 0.75, Second: 0.3, Reliability: 1.1, Complete: true}, false},
-		"no match at all":                  {BestMatch(nil), false},
+		"no match at all":                  {Match{}, false},
 	}
 	for name, c := range cases {
 		if got := Confidence(c.match); got >= DefaultThreshold != c.runs {
@@ -61,11 +63,40 @@ func TestConfidenceAtTheThreshold(t *testing.T) {
 	}
 }
 
-func TestBestMatch(t *testing.T) {
+func TestBest(t *testing.T) {
 	t.Parallel()
-	// The second by rank need not be the second by cosine.
-	got := BestMatch([]Hit{{Cosine: 0.7, Reliability: 0.9}, {Cosine: 0.4}, {Cosine: 0.6}})
-	if want := (Match{Cosine: 0.7, Second: 0.6, Reliability: 0.9, Complete: true}); got != want {
-		t.Errorf("got %+v", got)
+	x := NewIndex()
+	q := Query{Text: "zip", Vectors: [][]float32{unit(1, 0, 0), unit(0, 0, 1)}}
+	if h, m, err := x.Best(t.Context(), q, Options{}); err != nil || h.ID != "" || Confidence(m) >= DefaultThreshold {
+		t.Errorf("an empty index: %+v, %+v, %v", h, m, err)
+	}
+	for _, id := range []string{"best", "second", "sentence"} {
+		if err := x.Put(Document{ID: id, Kind: Capabilities}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := x.Put(toolDoc("tool", "")); err != nil {
+		t.Fatal(err)
+	}
+	err := x.SetVectors(map[string][]float32{"best": unit(1, 0.1, 0), "second": unit(1, 1, 0), "sentence": unit(0, 0, 1), "tool": unit(1, 0, 0)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := x.SetReliability(map[string]float64{"best": 0.9}); err != nil {
+		t.Fatal(err)
+	}
+	h, m, err := x.Best(t.Context(), q, Options{Limit: 1, Kind: Tools})
+	if err != nil || h.ID != "best" {
+		t.Fatalf("got %+v, %v", h, err)
+	}
+	want := Match{Cosine: 0.99504, Second: 0.70711, Reliability: 0.9, Complete: true}
+	if diff := cmp.Diff(want, m, equalWithin(1e-4)); diff != "" {
+		t.Error(diff)
+	}
+	if err := x.Put(Document{ID: "new", Kind: Capabilities, Lexical: strings.Repeat("zip ", 9)}); err != nil {
+		t.Fatal(err)
+	}
+	if h, m, err = x.Best(t.Context(), q, Options{Keep: func(id string) bool { return id == "new" }}); err != nil || h.ID != "new" || m.Cosine != 0 {
+		t.Errorf("one without a vector: %+v, %+v, %v", h, m, err)
 	}
 }

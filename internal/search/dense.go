@@ -116,9 +116,9 @@ func (s *snapshot) cosine(at int32, vectors [][]float32) float32 {
 const nearestCount = 200
 
 // nearby does what cosines does for the rows that others name as near, and for
-// those with the most words of the query. A row without a vector gets the smallest
-// cosine that was named: it was not among the nearest.
-func (s *snapshot) nearby(ctx context.Context, by Neighbours, vectors [][]float32, lexical []float32) ([]float32, error) {
+// those with the most words of the query. Of those, one without a vector here gets the
+// smallest cosine that was named: it was not among the nearest.
+func (s *snapshot) nearby(ctx context.Context, by Neighbours, vectors [][]float32, lexical []float32) (cosine []float32, guessed map[int32]bool, err error) {
 	out := make([]float32, len(s.rows))
 	for i := range out {
 		out[i] = unknown
@@ -127,7 +127,7 @@ func (s *snapshot) nearby(ctx context.Context, by Neighbours, vectors [][]float3
 	for _, v := range vectors {
 		near, err := by.Nearest(ctx, v, nearestCount)
 		if err != nil {
-			return nil, fmt.Errorf("find nearest: %w", err)
+			return nil, nil, fmt.Errorf("find nearest: %w", err)
 		}
 		for _, n := range near {
 			least = min(least, n.Cosine)
@@ -136,14 +136,15 @@ func (s *snapshot) nearby(ctx context.Context, by Neighbours, vectors [][]float3
 			}
 		}
 	}
+	guessed = map[int32]bool{}
 	for _, at := range s.best(lexical, nearestCount) {
-		if lexical[at] <= 0 || !isUnknown(out[at]) {
-			continue
-		}
-		out[at] = least
-		if s.rows[at].vector {
+		switch {
+		case lexical[at] <= 0 || !isUnknown(out[at]):
+		case s.rows[at].vector:
 			out[at] = s.cosine(at, vectors)
+		default:
+			out[at], guessed[at] = least, true
 		}
 	}
-	return out, nil
+	return out, guessed, nil
 }

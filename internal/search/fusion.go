@@ -39,17 +39,17 @@ func isUnknown(v float32) bool { return v != v }
 // guess gives rows that have words of the query but no vector yet the cosine that
 // is to be expected of them: by the least-squares line through the rows that have
 // both, within what was seen. So a new tool stands where tools that match as well
-// by words stand, neither below all nor above all. It reports whether it guessed.
-func guess(cosine, lexical []float32) bool {
+// by words stand, neither below all nor above all. It returns those rows.
+func guess(cosine, lexical []float32) map[int32]bool {
 	line, ok := fitLine(lexical, cosine)
 	if !ok || lexical == nil {
-		return false
+		return nil
 	}
-	guessed := false
+	guessed := map[int32]bool{}
 	for i, c := range cosine {
 		if isUnknown(c) && lexical[i] > 0 {
 			cosine[i] = line.at(lexical[i])
-			guessed = true
+			guessed[int32(i)] = true
 		}
 	}
 	return guessed

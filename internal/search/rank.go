@@ -75,21 +75,26 @@ type Found struct {
 	Hits  []Hit `json:"hits"`
 	Total int   `json:"total"` // documents that have a rank, of which Hits is a page
 	Mode  Mode  `json:"mode"`
-	// Missing is how many documents have no vector yet.
+	// Missing is how many documents have no vector yet; not known, and 0, where
+	// Neighbours has the vectors.
 	Missing int `json:"missing,omitempty"`
 }
 
 // Search ranks the documents for a query: rank = score × reliability.
 func (x *Index) Search(ctx context.Context, q Query, o Options) (Found, error) {
 	s := x.now.Load()
-	f := Found{Hits: []Hit{}, Mode: s.mode(q, o.Without), Missing: s.live - s.vectors}
+	f := Found{Hits: []Hit{}, Mode: s.mode(q, o)}
+	if !o.elsewhere(s) {
+		f.Missing = s.live - s.vectors
+	}
 	var lexical, cosine []float32
+	var guessed map[int32]bool
 	if o.Without&Words == 0 {
 		lexical = s.lexical(q.Text)
 	}
 	if f.Mode != Lexical {
 		var err error
-		if cosine, err = s.dense(ctx, q, o, lexical); err != nil {
+		if cosine, guessed, err = s.dense(ctx, q, o, lexical); err != nil {
 			return f, err
 		}
 	}
@@ -110,7 +115,9 @@ func (x *Index) Search(ctx context.Context, q Query, o Options) (Found, error) {
 		want = max(want, boosted)
 	}
 	for _, at := range s.best(ranks, want) {
-		f.Hits = append(f.Hits, s.hit(at, ranks, score, cosine, lexical))
+		h := s.hit(at, cosine, lexical)
+		h.Rank, h.Score, h.Guessed = float64(ranks[at]), float64(score[at]), guessed[at]
+		f.Hits = append(f.Hits, h)
 	}
 	if o.boosts() {
 		f.Hits = boost(f.Hits, o.Boost)
@@ -123,9 +130,23 @@ func (x *Index) Search(ctx context.Context, q Query, o Options) (Found, error) {
 
 func (o Options) boosts() bool { return o.Boost != nil && o.Without&Boost == 0 }
 
-func (s *snapshot) mode(q Query, without Signals) Mode {
+// elsewhere reports whether the nearest are found by others. They may have all the
+// vectors and this index none.
+func (o Options) elsewhere(s *snapshot) bool {
+	exact := o.ExactRows
+	if exact <= 0 {
+		exact = defaultExactRows
+	}
+	return o.Neighbours != nil && s.live > exact
+}
+
+func (s *snapshot) mode(q Query, o Options) Mode {
 	switch {
-	case len(q.Vectors) == 0 || s.vectors == 0 || without&Vectors != 0:
+	case len(q.Vectors) == 0 || o.Without&Vectors != 0:
+		return Lexical
+	case o.elsewhere(s):
+		return Hybrid
+	case s.vectors == 0:
 		return Lexical
 	case s.vectors < s.live:
 		return Partial
@@ -133,30 +154,26 @@ func (s *snapshot) mode(q Query, without Signals) Mode {
 	return Hybrid
 }
 
-// dense are the cosines of the rows, with guesses where documents have no vector.
-func (s *snapshot) dense(ctx context.Context, q Query, o Options, lexical []float32) ([]float32, error) {
+// dense are the cosines of the rows, and which of them are guesses.
+func (s *snapshot) dense(ctx context.Context, q Query, o Options, lexical []float32) (cosine []float32, guessed map[int32]bool, err error) {
 	vectors := q.Vectors
 	if o.Without&Sentences != 0 {
 		vectors = vectors[:1]
 	}
 	for _, v := range vectors {
-		if len(v) != s.dimensions {
-			return nil, fault.New(fault.InvalidInput, "the query's vector has %d dimensions, the index %d", len(v), s.dimensions).
+		if s.dimensions > 0 && len(v) != s.dimensions {
+			return nil, nil, fault.New(fault.InvalidInput, "the query's vector has %d dimensions, the index %d", len(v), s.dimensions).
 				WithHint("were the documents encoded with another model?")
 		}
 	}
-	exact := o.ExactRows
-	if exact <= 0 {
-		exact = defaultExactRows
-	}
-	if o.Neighbours != nil && s.live > exact {
+	if o.elsewhere(s) {
 		return s.nearby(ctx, o.Neighbours, vectors, lexical)
 	}
-	cosine := s.cosines(vectors)
+	cosine = s.cosines(vectors)
 	if s.vectors < s.live {
-		guess(cosine, lexical)
+		guessed = guess(cosine, lexical)
 	}
-	return cosine, nil
+	return cosine, guessed, nil
 }
 
 // fuse makes one score of the two; rows that nothing speaks for are unknown.
@@ -180,11 +197,11 @@ func (s *snapshot) rank(at int, score float32, o Options) float32 {
 	return score
 }
 
-func (s *snapshot) hit(at int32, ranks, score, cosine, lexical []float32) Hit {
+func (s *snapshot) hit(at int32, cosine, lexical []float32) Hit {
 	r := &s.rows[at]
-	h := Hit{ID: r.id, Kind: r.kind, Rank: float64(ranks[at]), Score: float64(score[at]), Reliability: float64(r.reliability)}
+	h := Hit{ID: r.id, Kind: r.kind, Reliability: float64(r.reliability)}
 	if cosine != nil {
-		h.Cosine, h.Guessed = float64(cosine[at]), !r.vector
+		h.Cosine = float64(cosine[at])
 	}
 	if lexical != nil {
 		h.BM25 = float64(lexical[at])

@@ -164,3 +164,22 @@ func TestNeighboursOfLexicalHits(t *testing.T) {
 		t.Errorf("got %+v", h)
 	}
 }
+
+// TestVectorsOnlyElsewhere: the index need not hold the vectors that others have.
+func TestVectorsOnlyElsewhere(t *testing.T) {
+	t.Parallel()
+	x := newIndex(t, map[string]string{"near": "", "far": "zip", "word": "zip"}, nil)
+	elsewhere := &neighbours{vectors: map[string][]float32{"near": unit(1, 0), "far": unit(1, 2)}}
+	f := find(t, x, Query{Text: "zip", Vectors: [][]float32{unit(1, 0)}}, Options{Neighbours: elsewhere, ExactRows: 2})
+	if f.Mode != Hybrid || f.Missing != 0 {
+		t.Errorf("mode %s, %d missing", f.Mode, f.Missing)
+	}
+	if diff := cmp.Diff([]string{"near", "far", "word"}, hitIDs(f)); diff != "" {
+		t.Error(diff)
+	}
+	for _, h := range f.Hits {
+		if h.Guessed != (h.ID == "word") {
+			t.Errorf("%s: guessed %v", h.ID, h.Guessed)
+		}
+	}
+}

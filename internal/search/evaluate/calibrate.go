@@ -121,11 +121,8 @@ func drawSamples(ctx context.Context, d *Dataset, e Encoder, r *rand.Rand) ([]sa
 
 // best is the best match among some, and whose it is.
 func (m *market) best(ctx context.Context, q search.Query, has func(id string) bool) (search.Match, string, error) {
-	found, err := m.index.Search(ctx, q, search.Options{Keep: has})
-	if err != nil || len(found.Hits) == 0 {
-		return search.Match{}, "", err
-	}
-	return search.BestMatch(found.Hits), found.Hits[0].ID, nil
+	hit, match, err := m.index.Best(ctx, q, search.Options{Keep: has})
+	return match, hit.ID, err
 }
 
 func newMarket(ctx context.Context, d *Dataset, e Encoder) (*market, error) {

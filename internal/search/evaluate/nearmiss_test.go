@@ -85,14 +85,14 @@ func TestNearMisses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		found, err := x.Search(t.Context(), q, search.Options{})
+		hit, match, err := x.Best(t.Context(), q, search.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if found.Hits[0].ID != name {
+		if hit.ID != name {
 			return 0
 		}
-		return search.Confidence(search.BestMatch(found.Hits))
+		return search.Confidence(match)
 	}
 	for _, j := range jobs {
 		for _, intent := range append(j.same, j.intent) {
