@@ -106,11 +106,8 @@ func (x *Index) Search(ctx context.Context, q Query, o Options) (Found, error) {
 			f.Total++
 		}
 	}
-	limit := o.Limit
-	if limit <= 0 {
-		limit = defaultHits
-	}
-	want := limit + max(o.Offset, 0)
+	from, to := o.page()
+	want := to
 	if o.boosts() {
 		want = max(want, boosted)
 	}
@@ -123,9 +120,17 @@ func (x *Index) Search(ctx context.Context, q Query, o Options) (Found, error) {
 		f.Hits = boost(f.Hits, o.Boost)
 	}
 	sortHits(f.Hits)
-	from := min(max(o.Offset, 0), len(f.Hits))
-	f.Hits = f.Hits[from:min(from+limit, len(f.Hits))]
+	f.Hits = f.Hits[min(from, len(f.Hits)):min(to, len(f.Hits))]
 	return f, nil
+}
+
+// page are the hits that are wanted.
+func (o Options) page() (from, to int) {
+	if o.Limit <= 0 {
+		o.Limit = defaultHits
+	}
+	from = max(o.Offset, 0)
+	return from, from + o.Limit
 }
 
 func (o Options) boosts() bool { return o.Boost != nil && o.Without&Boost == 0 }
