@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -56,6 +57,7 @@ type Store struct {
 	timeout   time.Duration
 	ttl       time.Duration
 	now       func() time.Time
+	spaces    *sync.Map // the numbers of dimensions that have a table, as keys
 }
 
 // Open connects, checks what is there, and brings the schema up to date.
@@ -74,7 +76,7 @@ func Open(ctx context.Context, opts Options) (*Store, error) {
 	}
 	s := &Store{
 		log: opts.Logger.With("system", "store"), workspace: opts.Workspace,
-		timeout: opts.QueryTimeout, ttl: opts.ResultTTL, now: time.Now,
+		timeout: opts.QueryTimeout, ttl: opts.ResultTTL, now: time.Now, spaces: &sync.Map{},
 	}
 	if err := s.connect(ctx, opts); err != nil {
 		s.Close()
