@@ -46,6 +46,9 @@ type clientJob struct {
 	Stdio   map[string]any `json:"stdio,omitempty"`
 	HTTP    string         `json:"http,omitempty"`
 	Calls   []clientCall   `json:"calls"`
+	// Persons are the answers of the person who is asked, in turn; nil: the client
+	// cannot ask.
+	Persons []map[string]any `json:"persons,omitempty"`
 }
 
 type clientCall struct {
@@ -58,6 +61,7 @@ type clientReport struct {
 	Protocol string   `json:"protocol"`
 	Tools    []string `json:"tools"`
 	Progress int      `json:"progress"`
+	Asked    []string `json:"asked"`
 	Answers  []struct {
 		IsError           bool            `json:"isError"`
 		StructuredContent json.RawMessage `json:"structuredContent"`

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -53,7 +54,22 @@ func (l learner) run(t *testing.T, code string, args map[string]any) outcome {
 
 func (l learner) call(t *testing.T, arguments map[string]any) outcome {
 	t.Helper()
-	r, err := l.session.CallTool(t.Context(), &mcp.CallToolParams{Name: "pml_execute", Arguments: arguments})
+	var o outcome
+	if err := json.Unmarshal(l.raw(t, arguments), &o); err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// raw is the structured content of an answer of pml_execute.
+func (l learner) raw(t *testing.T, arguments map[string]any) json.RawMessage {
+	t.Helper()
+	return l.rawContext(t.Context(), t, arguments)
+}
+
+func (l learner) rawContext(ctx context.Context, t *testing.T, arguments map[string]any) json.RawMessage {
+	t.Helper()
+	r, err := l.session.CallTool(ctx, &mcp.CallToolParams{Name: "pml_execute", Arguments: arguments})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,11 +77,7 @@ func (l learner) call(t *testing.T, arguments map[string]any) outcome {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var o outcome
-	if err := json.Unmarshal(b, &o); err != nil {
-		t.Fatal(err)
-	}
-	return o
+	return b
 }
 
 func firstWords(code string) string {

@@ -232,6 +232,9 @@ func (g *gate) reply(ctx context.Context, l *ledger, at place, i int, durable bo
 		return sandbox.Reply{}, err
 	}
 	return sandbox.Reply{Value: value, Seal: func() (time.Time, error) {
+		if errors.Is(context.Cause(ctx), errSuspended) {
+			return time.Time{}, nil // nobody gets this reply: the call is made again, or its outcome is unknown
+		}
 		end := g.tick()
 		write := l.finish(i, durable, func(c *trace.Call) { conclude(c, end, value, callErr) })
 		if len(write) == 0 {

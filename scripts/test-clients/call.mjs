@@ -1,7 +1,8 @@
 // Calls tools of an MCP server as a client application would, and prints one JSON
 // line with the negotiated protocol, the tools and the answers.
 // Usage: node call.mjs '{"sdk": "v1"|"v2", "era": "legacy"|"modern", "modules": DIR,
-//   "stdio": {command, args, env} | "http": URL, "calls": [{name, arguments}]}'
+//   "stdio": {command, args, env} | "http": URL, "calls": [{name, arguments}],
+//   "persons": [{action, content}]}': what the person answers who is asked, in turn.
 import { createRequire } from "node:module";
 import { pathToFileURL } from "node:url";
 import { join } from "node:path";
@@ -19,18 +20,30 @@ const transportOf = async (stdioModule, httpModule) => {
   return new StreamableHTTPClientTransport(new URL(job.http));
 };
 
+const asked = [];
+const person = (request) => {
+  asked.push(request.params.message);
+  return job.persons[Math.min(asked.length, job.persons.length) - 1];
+};
+const capabilities = job.persons ? { elicitation: {} } : {};
+
 const connect = async () => {
   const info = { name: `test-client-${job.sdk}`, version: "1.0.0" };
   if (job.sdk === "v1") {
     const { Client } = await load("@modelcontextprotocol/sdk/client/index.js");
-    const client = new Client(info, { capabilities: {} });
+    const client = new Client(info, { capabilities });
+    if (job.persons) {
+      const { ElicitRequestSchema } = await load("@modelcontextprotocol/sdk/types.js");
+      client.setRequestHandler(ElicitRequestSchema, person);
+    }
     const transport = await transportOf("@modelcontextprotocol/sdk/client/stdio.js", "@modelcontextprotocol/sdk/client/streamableHttp.js");
     await client.connect(transport);
     return client;
   }
   const { Client } = await load("@modelcontextprotocol/client");
   const versionNegotiation = { mode: job.era === "modern" ? { pin: "2026-07-28" } : "legacy" };
-  const client = new Client(info, { capabilities: {}, versionNegotiation });
+  const client = new Client(info, { capabilities, versionNegotiation });
+  if (job.persons) client.setRequestHandler("elicitation/create", person);
   await client.connect(await transportOf("@modelcontextprotocol/client/stdio", "@modelcontextprotocol/client"));
   return client;
 };
@@ -48,5 +61,5 @@ const { tools } = await client.listTools();
 const answers = [];
 for (const c of job.calls) answers.push(await call(c));
 const protocol = client.getNegotiatedProtocolVersion?.() ?? client.transport?.protocolVersion ?? client.transport?._protocolVersion ?? null;
-console.log(JSON.stringify({ server: client.getServerVersion(), protocol, tools: tools.map((t) => t.name), answers, progress: progress.length }));
+console.log(JSON.stringify({ server: client.getServerVersion(), protocol, tools: tools.map((t) => t.name), answers, asked, progress: progress.length }));
 await client.close();
