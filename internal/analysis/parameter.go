@@ -48,16 +48,28 @@ func (l *lifter) liftLiterals() {
 	l.list = nil
 	l.couple()
 	for _, v := range l.vertices {
-		if !v.calls() || v.Ref {
+		if v.calls() && !v.Ref {
+			l.call(v.syntax, l.tools[tool.ID(v.Tool)].InputSchema)
+		}
+	}
+	for n, kind := range l.all() {
+		if kind != "call_expression" {
 			continue
 		}
-		if args := l.arguments(v.syntax); len(args) > 0 {
-			if u := l.unwrap(args[0]); l.kind(u) == "object" {
-				l.object(u, l.tools[tool.ID(v.Tool)].InputSchema)
-			}
+		if t, own := l.options.taskAt(l.at[n]); own && t.code {
+			l.call(n, nil)
 		}
 	}
 	l.list = append(l.list, read...)
+}
+
+// call lifts the literals of a call's first argument.
+func (l *lifter) call(n node, schema json.RawMessage) {
+	if args := l.arguments(n); len(args) > 0 {
+		if u := l.unwrap(args[0]); l.kind(u) == "object" {
+			l.object(u, schema)
+		}
+	}
 }
 
 // couple collects the texts that are case labels or operands of a comparison.

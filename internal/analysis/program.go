@@ -12,6 +12,8 @@ type Options struct {
 	// Resolve gives the tool that a server's and a tool's name mean as written, with
 	// its exact id and its schemas; nil takes names as written.
 	Resolve func(server, name string) (t tool.Tool, ok bool)
+
+	tasks []taskSpan // of a program that was a DAG; they name its nodes
 }
 
 // Severity says how much a diagnostic matters.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/pml-run/pml/internal/structure"
 )
@@ -69,23 +70,48 @@ func (a *analysis) number() {
 	slices.SortStableFunc(a.vertices, func(x, y *vertex) int {
 		return cmp.Or(cmp.Compare(x.offset, y.offset), cmp.Compare(x.rank, y.rank))
 	})
-	count := map[structure.NodeType]int{}
+	count := map[string]int{}
 	for i, v := range a.vertices {
 		v.order = i
 		if v.Type != structure.Join {
-			count[v.Type]++
-			v.ID = prefixes[v.Type] + strconv.Itoa(count[v.Type])
+			v.ID = a.nodeID(v, count)
 		}
 	}
 	for _, v := range a.vertices {
 		if v.fork != nil {
-			v.ID = prefixes[structure.Join] + v.fork.ID[1:]
+			v.ID = joinID(v.fork.ID)
 		}
 		a.byID[v.ID] = v
 	}
 	for _, v := range a.vertices {
 		v.region, v.branch = a.regionOf(v.syntax, v)
 	}
+}
+
+// nodeID makes the next id of v's kind. In a DAG the call of a task has the task's id,
+// and what is inside a task an id below that; what joins the tasks leaves out their ids.
+func (a *analysis) nodeID(v *vertex, count map[string]int) string {
+	prefix := prefixes[v.Type]
+	t, own := a.options.taskAt(a.at[v.syntax])
+	switch {
+	case own && v.calls():
+		return t.id
+	case t != nil:
+		prefix = t.id + "." + prefix
+	}
+	for {
+		count[prefix]++
+		id := prefix + strconv.Itoa(count[prefix])
+		if t != nil || !a.options.isTask(id) && !a.options.isTask(joinID(id)) {
+			return id
+		}
+	}
+}
+
+// joinID is the id of the join of a fork.
+func joinID(fork string) string {
+	i := strings.LastIndexByte(fork, '.') + 1
+	return fork[:i] + prefixes[structure.Join] + fork[i+1:]
 }
 
 // regionOf is the innermost loop or fork that n lies in, and the branch of a fork;
