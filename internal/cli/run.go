@@ -13,6 +13,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/pml-run/pml/internal/execute"
 	"github.com/pml-run/pml/internal/fault"
 	"github.com/pml-run/pml/internal/httpapi"
 	"github.com/pml-run/pml/internal/policy"
@@ -25,6 +26,8 @@ type runCommand struct {
 	Intent  string            `help:"What the program is for; default its first comment, or its name."`
 	URL     string            `name:"url" help:"Run through the MCP server at this URL instead of the data folder's gateway."`
 	Timeout int               `help:"Deadline in ms." placeholder:"MS"`
+	Dry     bool              `name:"dry-run" help:"Show what it would do; call nothing that may change something."`
+	Reads   bool              `name:"real-reads" help:"With --dry-run: call tools that change nothing."`
 	Yes     bool              `help:"Allow what the program asks for, once." short:"y"`
 }
 
@@ -103,6 +106,14 @@ func (c *runCommand) request(a *app) (map[string]any, error) {
 	if c.Timeout != 0 {
 		options["timeout_ms"] = c.Timeout
 	}
+	switch {
+	case c.Dry && c.Reads:
+		options["dry_run"] = map[string]string{"reads": "real"}
+	case c.Dry:
+		options["dry_run"] = true
+	case c.Reads:
+		return nil, usageError{errors.New("--real-reads belongs to --dry-run")}
+	}
 	return map[string]any{
 		"intent": c.intent(code), "args": args, "options": options,
 		"implementation": map[string]string{"type": "code", "code": code},
@@ -154,14 +165,15 @@ func callOverMCP(ctx context.Context, url, version string, request map[string]an
 
 // runAnswer is the part of pml_execute's answer that is printed for a person.
 type runAnswer struct {
-	Status        string           `json:"status"`
-	WorkflowID    string           `json:"workflow_id"`
-	Result        json.RawMessage  `json:"result"`
-	ResultPreview string           `json:"result_preview"`
-	Next          string           `json:"next"`
-	Logs          []string         `json:"logs"`
-	Error         *fault.Error     `json:"error"`
-	Approval      *policy.Approval `json:"approval"`
+	Status        string             `json:"status"`
+	WorkflowID    string             `json:"workflow_id"`
+	Result        json.RawMessage    `json:"result"`
+	ResultPreview string             `json:"result_preview"`
+	Next          string             `json:"next"`
+	Logs          []string           `json:"logs"`
+	Error         *fault.Error       `json:"error"`
+	Approval      *policy.Approval   `json:"approval"`
+	DryRun        *execute.DryReport `json:"dry_run"`
 	ToolFailures  []struct {
 		Tool   string `json:"tool"`
 		NodeID string `json:"node_id"`
@@ -204,6 +216,9 @@ func (r *runAnswer) write(out, notes io.Writer) {
 	for _, f := range r.ToolFailures {
 		fmt.Fprintf(notes, "fail %s at %s: %s\n", f.Tool, f.NodeID, f.Error)
 	}
+	if r.DryRun != nil {
+		writeDryRun(notes, *r.DryRun)
+	}
 	if r.Trace != nil {
 		fmt.Fprintf(notes, "path %s (%.0f ms, %d calls)\n", strings.Join(r.Trace.ExecutedPath, " → "), r.Trace.DurationMS, len(r.Trace.ToolsCalled))
 	}
@@ -218,6 +233,28 @@ func (r *runAnswer) write(out, notes io.Writer) {
 	default:
 		fmt.Fprintln(out, r.ResultPreview)
 		fmt.Fprintln(notes, r.Next)
+	}
+}
+
+// writeDryRun writes what a program would do.
+func writeDryRun(w io.Writer, r execute.DryReport) {
+	fmt.Fprintf(w, "dry run: nothing was changed\npath %s\n", strings.Join(r.Path, " → "))
+	for _, c := range r.Calls {
+		fmt.Fprintf(w, "call %s  %s %s\n", c.TaskID, c.Tool, execute.Preview(string(c.Args), 200))
+		if c.Problem != "" {
+			fmt.Fprintf(w, "     refused: %s\n", c.Problem)
+			continue
+		}
+		fmt.Fprintf(w, "     %s answer: %s\n", c.Origin, execute.Preview(c.Preview, 200))
+	}
+	for _, q := range r.Approvals {
+		fmt.Fprintf(w, "asks %s at line %d: %s\n", q.Tool, q.Line, q.Reason)
+	}
+	for _, branch := range r.NotVisited {
+		fmt.Fprintf(w, "not visited: %s\n", branch)
+	}
+	for _, text := range r.Warnings {
+		fmt.Fprintf(w, "warning: %s\n", text)
 	}
 }
 

@@ -31,6 +31,7 @@ type Store interface {
 	RunResult(ctx context.Context, id uuid.UUID) (json.RawMessage, time.Time, error)
 	OpenRuns
 	ApprovalStore
+	Recorded
 
 	// UpsertCandidate stores a program that was analysed, or finds it.
 	UpsertCandidate(ctx context.Context, c capability.Capability) (stored capability.Capability, created bool, err error)

@@ -47,6 +47,7 @@ func (e *events) all() []string {
 type fakeStore struct {
 	OpenRuns
 	ApprovalStore
+	Recorded
 	*events
 	begin  func() error
 	record func([]trace.Call) error

@@ -76,15 +76,23 @@ func (p *planner) prepare(ctx context.Context, req Request) (*prepared, error) {
 	if err := p.addInner(ctx, ready); err != nil {
 		return nil, err
 	}
-	ready.capability, ready.created, err = p.store.UpsertCandidate(ctx, p.candidate(req, program))
-	if err != nil {
-		return nil, fmt.Errorf("store the program: %w", err)
-	}
-	if err := p.noteDependencies(ctx, ready); err != nil {
-		return nil, err
+	if !req.Options.DryRun.On {
+		if err := p.keep(ctx, req, ready); err != nil {
+			return nil, err
+		}
 	}
 	ready.code, err = program.Code(analysis.CodeOptions{Provided: keys(req.Args)})
 	return ready, err
+}
+
+// keep stores the program, or finds it, with what it depends on.
+func (p *planner) keep(ctx context.Context, req Request, ready *prepared) error {
+	var err error
+	ready.capability, ready.created, err = p.store.UpsertCandidate(ctx, p.candidate(req, ready.program))
+	if err != nil {
+		return fmt.Errorf("store the program: %w", err)
+	}
+	return p.noteDependencies(ctx, ready)
 }
 
 // prepareCapability makes a stored program ready, its parameters taking the

@@ -74,6 +74,8 @@ type Options struct {
 	AllowPartial bool `json:"allow_partial,omitempty"`
 	// Name is that of the capability which the program becomes.
 	Name string `json:"name,omitempty"`
+	// DryRun shows what the program would do.
+	DryRun DryRun `json:"dry_run,omitzero"`
 }
 
 func (o Options) timeout() time.Duration {
@@ -166,6 +168,7 @@ type Answer struct {
 	// Approval is what a person is asked, Layer what the layer of a DAG has come to.
 	Approval *policy.Approval `json:"approval,omitempty"`
 	Layer    *Layer           `json:"layer,omitempty"`
+	DryRun   *DryReport       `json:"dry_run,omitempty"`
 }
 
 // Used is the capability that a run was of.
