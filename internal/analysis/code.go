@@ -42,7 +42,7 @@ func (p *Program) Code(o CodeOptions) (Code, error) {
 type origin struct {
 	src      string
 	marks    []edit
-	result   []edit // the implicit result, and imports blanked
+	result   []edit // the implicit result, imports blanked, and checkpoints
 	lifted   []edit
 	provided map[string][]edit
 	nodes    map[string]structure.NodeType

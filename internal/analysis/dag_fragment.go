@@ -22,18 +22,22 @@ type fragment struct {
 func newFragment(text string) (fragment, error) {
 	t, err := parse(text)
 	if err != nil {
-		return fragment{}, fault.New(fault.UnsupportedCode, "%v", err)
+		return fragment{}, fault.New(fault.UnsupportedCode, "%v", err).WithHint("write it shorter")
 	}
 	if len(t.broken) > 0 {
 		if err := checkSyntax(text, t); err != nil {
 			return fragment{}, err
+		}
+		if i, b, ok := unbalanced(text); ok {
+			return fragment{}, syntaxFault(text, i, `Unexpected "`+b.text+`"`, "the "+b.text+" has no partner here: a task's code is complete by itself")
 		}
 		e := fault.New(fault.UnsupportedCode, "the analyser does not know this syntax")
 		e.Line, e.Column = newLines(text).place(int(t.at[t.broken[0]].start))
 		return fragment{}, e.WithHint("write it in another way, or send the dag as code")
 	}
 	if len(t.at) > maxNodes || t.depth > maxDepth {
-		return fragment{}, fault.New(fault.UnsupportedCode, "this is larger than 100,000 syntax nodes or nested more than 500 levels deep")
+		return fragment{}, fault.New(fault.UnsupportedCode, "this is larger than 100,000 syntax nodes or nested more than 500 levels deep").
+			WithHint("write it shorter, and pass large values as arguments")
 	}
 	t.repair()
 	return fragment{t, newScopes(t)}, nil
@@ -57,11 +61,15 @@ func newCondition(text string) (fragment, error) {
 	}
 	g := *f
 	g.Message = "condition: " + f.Message
-	if l := newLines(text); f.Line >= 1 && f.Line <= len(l.starts) {
-		g.Source = l.text(f.Line)
-		if f.Line == 1 {
-			g.Column = max(f.Column-1, 1)
-		}
+	l := newLines(text)
+	switch {
+	case f.Line > len(l.starts): // the bracket behind the condition
+		g.Line, g.Column = l.place(len(text))
+	case f.Line == 1:
+		g.Column = max(f.Column-len("("), 1)
+	}
+	if g.Line >= 1 {
+		g.Source = l.text(g.Line)
 	}
 	return fragment{}, &g
 }

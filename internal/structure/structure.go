@@ -13,7 +13,8 @@ import (
 // NodeType is the kind of a node.
 type NodeType string
 
-// The kinds of nodes. The first letter of a node's id tells its kind: n, d, c, l, f, j.
+// The kinds of nodes. In code the first letter of a node's id tells its kind: n, d, c,
+// l, f, j.
 const (
 	Task       NodeType = "task"
 	Decision   NodeType = "decision"
@@ -25,6 +26,7 @@ const (
 
 // Node is one place of the program. Its id depends only on the order of the
 // program's tokens and means something only together with the program's exact hash.
+// In a DAG the call of a task has the task's id, and what is inside one an id below it.
 type Node struct {
 	ID   string   `json:"id"`
 	Type NodeType `json:"type"`
