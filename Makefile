@@ -12,7 +12,7 @@ LDFLAGS  := -s -w -X main.version=$(VERSION)
 export PML_HOME
 export PML_TOOLS := $(TOOLS)
 
-.PHONY: build run test test-short test-native bench bench-search calibrate lint fuzz clean help
+.PHONY: build run test chaos test-short test-native bench bench-search calibrate lint fuzz clean help
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -32,6 +32,9 @@ test: setup ## run every test (real Deno, embedded Postgres, real MCP servers), 
 
 test-short: ## run the tests that need no process
 	$(GO) test -short ./...
+
+chaos: setup ## kill the gateway at 100 random moments and look for what was done twice or lost (CHAOS, SEED)
+	PML_CHAOS=$(or $(CHAOS),100) PML_CHAOS_SEED=$(or $(SEED),1) $(GO) test -count=1 -timeout 60m -v -run TestChaos ./cmd/pml | grep -v INFO
 
 test-native: setup ## run the store's tests on a native Postgres with pgvector
 	PML_TEST_DATABASE_URL="$$(scripts/native-postgres.sh start)" $(GO) test -count=1 -timeout 20m ./internal/store/...

@@ -25,6 +25,7 @@ const asPML = "PML_TEST_AS_PML"
 // sandbox's shim and the watchdog.
 func TestMain(m *testing.M) {
 	jail.MaybeExec()
+	upstreamtest.Main()
 	if len(os.Args) > 1 && os.Args[1] == supervise.WatchdogArg || os.Getenv(asPML) != "" {
 		main()
 		return

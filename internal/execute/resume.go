@@ -114,8 +114,10 @@ func (e *Engine) recall(ctx context.Context, r *activeRun) error {
 // was sent whose outcome nobody knows is not repeated: it is interrupted.
 func (e *Engine) recoverLost(ctx context.Context, now time.Time) error {
 	ids, err := e.store.LostRuns(ctx, e.lostBefore(now), e.owner)
+	if len(ids) > 0 {
+		e.config.Logger.WarnContext(ctx, "runs have lost their gateway and are taken up", "runs", len(ids))
+	}
 	for _, id := range ids {
-		e.config.Logger.WarnContext(ctx, "the gateway of a run is gone", "workflow_id", id)
 		e.wg.Go(func() {
 			if err := e.recover(e.ctx, id); err != nil && e.ctx.Err() == nil {
 				e.config.Logger.WarnContext(e.ctx, "a lost run was not resumed", "workflow_id", id, "error", err)

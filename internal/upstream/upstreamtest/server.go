@@ -21,6 +21,8 @@ const (
 	ModeVar = "PML_TEST_SERVER"
 	// GateVar names a FIFO; the server starts when somebody has opened it for writing.
 	GateVar = "PML_TEST_GATE"
+	// LedgerVar names the file of the tool "append".
+	LedgerVar = "PML_TEST_LEDGER"
 )
 
 // Main turns the process into the scripted server when ModeVar is set; TestMain

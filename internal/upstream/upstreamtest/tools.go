@@ -24,7 +24,8 @@ import (
 //	elicit, sample, roots   asks the client, and answers with its answer
 //	env            the environment
 //	noise          prints noise in front of its answer
-var Names = []string{"echo", "big", "unknown", "large", "crash", "hang", "wait_cancelled", "fail", "refuse", "grow", "progress", "elicit", "sample", "roots", "env", "noise"}
+//	append         adds a line to the file that LedgerVar names: a side effect that shows each time
+var Names = []string{"echo", "big", "unknown", "large", "crash", "hang", "wait_cancelled", "fail", "refuse", "grow", "progress", "elicit", "sample", "roots", "env", "noise", "append"}
 
 // BigResult is the result of the tool "big", byte for byte.
 const BigResult = `{"content":[{"type":"text","text":"{\"id\":9007199254740993}"}],"structuredContent":{"id":9007199254740993,"e":1E400},"x-unknown":{"a":[1,2]}}`
@@ -127,6 +128,8 @@ func (s *server) call(r request) {
 		s.handlers.Go(func() { // answers when the client has had time to see both
 			s.ask("ping", "{}", func(json.RawMessage) { s.text(r.ID, "done") })
 		})
+	case "append":
+		s.append(r.ID, p.Arguments)
 	case "noise":
 		s.print("downloading... 100%\n")
 		s.text(r.ID, "done")
@@ -171,4 +174,17 @@ func (s *server) large(id, args json.RawMessage) {
 	_ = json.Unmarshal(args, &a)
 	// An id inside the result must not be taken for the message's.
 	s.reply(id, `{"content":[{"type":"text","id":1,"text":"`+strings.Repeat("x", a.Bytes)+`"}]}`)
+}
+
+func (s *server) append(id, arguments json.RawMessage) {
+	f, err := os.OpenFile(os.Getenv(LedgerVar), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err == nil {
+		_, err = f.Write(append(arguments, '\n'))
+	}
+	if err != nil {
+		s.fail(id, -32603, err.Error())
+		return
+	}
+	_ = f.Close() // what was written is there
+	s.text(id, "appended")
 }
