@@ -103,19 +103,16 @@ func (c *benchCommand) open(ctx context.Context, a *app) (cache *evaluate.Cache,
 
 // weights is the folder of the built-in model.
 func (a *app) weights(ctx context.Context) (string, error) {
-	for _, dir := range a.toolDirs() {
-		if dir = filepath.Join(dir, "runtime"); embedding.Installed(dir) {
-			return embedding.Path(dir), nil
-		}
-	}
 	o, err := a.options("")
 	if err != nil {
 		return "", err
+	}
+	if dir := daemon.InstalledWeights(o); dir != "" {
+		return dir, nil
 	}
 	deno, err := daemon.Setup(ctx, o)
 	if err != nil {
 		return "", err
 	}
-	dir := filepath.Join(a.toolDirs()[0], "runtime")
-	return embedding.Path(dir), embedding.Install(ctx, deno.Path, dir)
+	return daemon.Weights(ctx, o, deno.Path)
 }

@@ -20,8 +20,12 @@ func (setupCommand) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	answer := map[string]string{"deno": b.Path, "deno_version": b.Version, "home": a.home}
+	weights, err := daemon.Weights(ctx, o, b.Path)
+	if err != nil {
+		return err
+	}
+	answer := map[string]string{"deno": b.Path, "deno_version": b.Version, "model": weights, "home": a.home}
 	return a.print(answer, func(w io.Writer) {
-		fmt.Fprintf(w, "deno %s at %s\ndata folder %s\n", b.Version, b.Path, a.home)
+		fmt.Fprintf(w, "deno %s at %s\nembedding model in %s\ndata folder %s\n", b.Version, b.Path, weights, a.home)
 	})
 }

@@ -148,7 +148,7 @@ func (instant) Call(context.Context, tool.ID, json.RawMessage, func(float64, flo
 // of a reading tool, call after call in one program.
 func BenchmarkInnerCall(b *testing.B) {
 	g := newGateway(b)
-	e := execute.New(memory{g.parts.store}, instant{}, g.parts.sandbox, execute.Config{Limits: sandbox.Limits{Calls: 2000}})
+	e := execute.New(memory{Store: g.parts.store}, instant{}, g.parts.sandbox, execute.Config{Limits: sandbox.Limits{Calls: 2000}})
 	if err := e.Start(b.Context()); err != nil {
 		b.Fatal(err)
 	}

@@ -3,17 +3,25 @@ package daemon
 import (
 	"context"
 
+	"github.com/google/uuid"
+
 	"github.com/pml-run/pml/internal/capability"
 	"github.com/pml-run/pml/internal/execute"
 	"github.com/pml-run/pml/internal/fault"
 	"github.com/pml-run/pml/internal/learn"
 	"github.com/pml-run/pml/internal/store"
+	"github.com/pml-run/pml/internal/tool"
 	"github.com/pml-run/pml/internal/trace"
 )
 
 // memory is the store as the engine sees it: what it is given to keep, it learns
 // from in the same transaction.
-type memory struct{ *store.Store }
+type memory struct {
+	*store.Store
+
+	// served is told which intents were served by which tools and capability.
+	served func(intent string, tools []tool.ID, capability uuid.UUID)
+}
 
 // Finish stores finished runs and what they teach.
 func (m memory) Finish(ctx context.Context, finished []execute.Finished) (execute.Learnt, error) {
@@ -36,10 +44,22 @@ func (m memory) Finish(ctx context.Context, finished []execute.Finished) (execut
 		}
 		return nil
 	})
+	if err == nil {
+		m.tell(finished)
+	}
 	return execute.Learnt{
 		State: first.After, Saved: first.Save, Activated: first.Activated,
 		Promoted: first.After == capability.Promoted && first.Before != capability.Promoted,
 	}, err
+}
+
+// tell says what the runs that succeeded have served.
+func (m memory) tell(finished []execute.Finished) {
+	for _, f := range finished {
+		if f.Trace.Run.Status == trace.Succeeded && m.served != nil {
+			m.served(f.Trace.Run.Intent, f.Trace.ToolsUsed, f.Trace.Run.Capability)
+		}
+	}
 }
 
 // CapabilityAt returns a capability at one of its versions; 0 is its head.

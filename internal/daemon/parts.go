@@ -17,6 +17,7 @@ import (
 	"github.com/pml-run/pml/internal/store"
 	"github.com/pml-run/pml/internal/store/pglite"
 	"github.com/pml-run/pml/internal/supervise"
+	"github.com/pml-run/pml/internal/tool"
 	"github.com/pml-run/pml/internal/upstream"
 )
 
@@ -33,6 +34,7 @@ type parts struct {
 	engine   *execute.Engine
 	results  *execute.Results
 	finder   *search.Finder
+	found    *discovery
 
 	closers []func() // in order of starting
 }
@@ -41,7 +43,7 @@ type parts struct {
 func assemble(ctx context.Context, o Options, registry prometheus.Registerer) (*parts, error) {
 	p := &parts{}
 	steps := []func(context.Context, Options, prometheus.Registerer) error{
-		p.findDeno, p.readConfig, p.startWatchdog, p.openStore, p.readRules, p.startUpstream, p.startSandbox, p.startEngine,
+		p.findDeno, p.readConfig, p.startWatchdog, p.openStore, p.readRules, p.startUpstream, p.startDiscovery, p.startSandbox, p.startEngine,
 	}
 	for _, step := range steps {
 		if err := step(ctx, o, registry); err != nil {
@@ -166,7 +168,7 @@ func (p *parts) startSandbox(ctx context.Context, o Options, registry prometheus
 }
 
 func (p *parts) startEngine(ctx context.Context, o Options, _ prometheus.Registerer) error {
-	p.engine = execute.New(memory{p.store}, p.upstream, p.sandbox, execute.Config{
+	p.engine = execute.New(memory{p.store, p.found.Served}, p.upstream, p.sandbox, execute.Config{
 		Logger: o.Logger, Version: o.Version, Limits: p.config.limits(), Exclusive: o.DatabaseURL == "",
 		Rules: p.rules, Approvals: p.config.approvals,
 	})
@@ -175,7 +177,24 @@ func (p *parts) startEngine(ctx context.Context, o Options, _ prometheus.Registe
 	}
 	p.onStop(p.engine.Stop)
 	p.results = execute.NewResults(p.engine, p.store)
-	p.finder = search.NewFinder(p.upstream, p.notReady)
+	return nil
+}
+
+// startDiscovery fills the search from the store's last known catalog; what takes
+// long goes on in the background.
+func (p *parts) startDiscovery(ctx context.Context, o Options, registry prometheus.Registerer) error {
+	d := newDiscovery(p.store, o.Logger, registry)
+	d.model, d.settings = p.openModel(o), p.modelSettings
+	d.finder = search.NewFinder(p.upstream, search.FinderOptions{
+		NotReady: p.notReady, Examples: p.store.Examples, Neighbours: d, Registerer: registry,
+		Approval: func(t tool.Tool) string { return string(p.rules.Policy().Decide(t).Effect) },
+	})
+	if err := d.readFacts(ctx, true); err != nil {
+		return fmt.Errorf("start search: %w", err)
+	}
+	p.upstream.OnChange(func([]tool.ID) { d.Changed() })
+	p.onStop(d.start(ctx))
+	p.finder, p.found = d.finder, d
 	return nil
 }
 

@@ -45,6 +45,8 @@ type Options struct {
 	Fusion Fusion // see FusionFor
 	// Keep says which documents may be found; nil keeps all.
 	Keep func(id string) bool
+	// MinRank leaves out what has a lower rank, before it is boosted.
+	MinRank float64
 	// Boost multiplies the rank of the hundred best: for signals from the graph, which
 	// only mean something where the caller named tools that it already uses.
 	Boost func(id string) float64
@@ -197,7 +199,10 @@ func (s *snapshot) rank(at int, score float32, o Options) float32 {
 		return unknown
 	}
 	if o.Without&Reliability == 0 && score > 0 {
-		return score * r.reliability
+		score *= r.reliability
+	}
+	if o.MinRank > 0 && float64(score) < o.MinRank {
+		return unknown
 	}
 	return score
 }

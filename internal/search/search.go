@@ -1,10 +1,10 @@
-// Package search finds tools for an intent and ranks them. It reads immutable
-// snapshots and keeps no truth of its own.
+// Package search finds tools and capabilities for an intent, ranks them, and says
+// what may come next. It answers from immutable snapshots in memory and keeps no
+// truth of its own: package daemon hands it the catalog, what the store knows, and
+// the vectors, and mcpserver asks it.
 package search
 
 import (
-	"cmp"
-	"context"
 	"encoding/json"
 	"path"
 	"slices"
@@ -14,43 +14,59 @@ import (
 	"github.com/pml-run/pml/internal/tool"
 )
 
-// Limits of one page.
+// Limits of a request.
 const (
 	defaultLimit = 8
 	maxLimit     = 50
+	maxIntent    = 8 << 10 // bytes; a model reads the first few hundred words
+	maxContext   = 50      // tools just used
 )
 
 // Request is what a client asks of pml_discover.
 type Request struct {
-	Intent string `json:"intent,omitempty"` // empty lists everything
+	Intent string `json:"intent,omitempty"` // empty lists everything by name
 	Filter Filter `json:"filter,omitzero"`
 	Limit  int    `json:"limit,omitempty"` // 1 to 50, default 8
 	Offset int    `json:"offset,omitempty"`
+	Detail Detail `json:"detail,omitempty"` // default signature
+	// ContextTools are tools that were just used, the last one last: with them the
+	// graph takes part in the ranking, and next steps are suggested.
+	ContextTools []string `json:"context_tools,omitempty"`
+	// IncludeSuggestions is true unless it is said.
+	IncludeSuggestions *bool `json:"include_suggestions,omitempty"`
 }
+
+// Detail is how much is told of each result.
+type Detail string
+
+// The details. Each has what the one before has, and longer descriptions.
+const (
+	DetailSignature Detail = "signature" // eight stay under 2,000 tokens of a language model
+	DetailSchema    Detail = "schema"    // and schemas, and an example
+	DetailFull      Detail = "full"      // and a capability's structure and program
+)
 
 // Filter narrows a search.
 type Filter struct {
-	Server string `json:"server,omitempty"`
-	Name   string `json:"name,omitempty"` // glob over the tool's name
+	Type   string `json:"type,omitempty"`   // all (default), tool or capability
+	Server string `json:"server,omitempty"` // its tools, and the capabilities that use one of them
+	Name   string `json:"name,omitempty"`   // glob over the name, without the server
+	// MinScore leaves out what has a lower score.
+	MinScore float64 `json:"min_score,omitempty"`
 }
 
 // Answer is a page of what was found.
 type Answer struct {
-	Results    []Result      `json:"results"`
-	Total      int           `json:"total"`
-	NextOffset int           `json:"next_offset,omitempty"`
-	Servers    []ServerState `json:"servers,omitempty"` // only those that are not ready
-}
-
-// Result is one tool.
-type Result struct {
-	Type        string           `json:"type"` // "tool"
-	ID          tool.ID          `json:"id"`
-	Call        string           `json:"call"` // the expression to use in a program
-	Description string           `json:"description,omitempty"`
-	InputSchema json.RawMessage  `json:"inputSchema,omitempty"`
-	Annotations tool.Annotations `json:"annotations"`
-	score       float64
+	Results     []Result     `json:"results"`
+	Suggestions []Suggestion `json:"suggestions,omitempty"`
+	Total       int          `json:"total"`
+	NextOffset  int          `json:"next_offset,omitempty"`
+	// Mode says what the ranking rests on; empty for a list.
+	Mode Mode `json:"mode,omitempty"`
+	// Notes say what the caller should know: why there are words only, and what of
+	// the request was passed over.
+	Notes   []string      `json:"notes,omitempty"`
+	Servers []ServerState `json:"servers,omitempty"` // only those that are not ready
 }
 
 // ServerState names a server whose tools may be missing or out of date.
@@ -60,89 +76,98 @@ type ServerState struct {
 	Error string `json:"error,omitempty"`
 }
 
-// Source is where the tools come from.
-type Source interface {
-	Catalog() *tool.Catalog
+// Result is a tool or a capability: one of the two parts is set.
+type Result struct {
+	Type        string  `json:"type"` // tool or capability
+	ID          string  `json:"id"`   // a tool's server:name, a capability's uuid
+	Call        string  `json:"call"` // the expression to use in a program
+	Score       float64 `json:"score,omitempty"`
+	Description string  `json:"description,omitempty"`
+	Signature   string  `json:"signature"` // in TypeScript
+
+	InputSchema json.RawMessage `json:"inputSchema,omitempty"`
+	*ToolResult
+	*CapabilityResult
 }
 
-// Finder answers searches over a source's current catalog.
-type Finder struct {
-	source   Source
-	notReady func() []ServerState
+// ToolResult is what is told of a tool only.
+type ToolResult struct {
+	Annotations  tool.Annotations `json:"annotations,omitzero"` // the server's claims
+	Approval     string           `json:"approval,omitempty"`   // allow, ask or deny
+	OutputSchema json.RawMessage  `json:"outputSchema,omitempty"`
+	// OutputSource is declared, or observed for what results have shown.
+	OutputSource string          `json:"output_schema_source,omitempty"`
+	ExampleArgs  json.RawMessage `json:"example_args,omitempty"` // of a call that succeeded
 }
 
-// NewFinder makes a Finder; notReady lists the servers that are not ready.
-func NewFinder(source Source, notReady func() []ServerState) *Finder {
-	return &Finder{source: source, notReady: notReady}
+// CapabilityResult is what is told of a capability only.
+type CapabilityResult struct {
+	Name        string         `json:"name"`
+	Version     int            `json:"version"`
+	UsageCount  int64          `json:"usage_count"`
+	SuccessRate float64        `json:"success_rate"`
+	State       string         `json:"state"`
+	StateReason string         `json:"state_reason,omitempty"`
+	Source      ProgramPreview `json:"source"`
+	ToolsUsed   []tool.ID      `json:"tools_used"`
+	Structure   any            `json:"static_structure,omitempty"` // with DetailFull
 }
 
-// Discover lists the tools, or those whose names have words of the intent, best first.
-func (f *Finder) Discover(_ context.Context, req Request) (*Answer, error) {
-	if err := req.normalize(); err != nil {
-		return nil, err
-	}
-	words := strings.FieldsFunc(tool.Snake(req.Intent), func(r rune) bool { return r == '_' })
-	found := []Result{}
-	for _, t := range f.source.Catalog().Tools() {
-		if !req.Filter.match(t) {
-			continue
-		}
-		score := nameScore(t, words)
-		if len(words) > 0 && score == 0 {
-			continue
-		}
-		found = append(found, Result{
-			Type: "tool", ID: t.ID, Call: t.ID.Expression(), Description: t.Description,
-			InputSchema: t.InputSchema, Annotations: t.Annotations, score: score,
-		})
-	}
-	slices.SortStableFunc(found, func(a, b Result) int { return cmp.Compare(b.score, a.score) })
-	a := &Answer{Total: len(found), Servers: f.notReady()}
-	a.Results = found[min(req.Offset, len(found)):min(req.Offset+req.Limit, len(found))]
-	if end := req.Offset + req.Limit; end < len(found) {
-		a.NextOffset = end
-	}
-	return a, nil
+// ProgramPreview is the beginning of a capability's program.
+type ProgramPreview struct {
+	Type    string `json:"type"`
+	Preview string `json:"preview,omitempty"`
 }
 
+// normalize sets defaults, and says what of a request is wrong.
 func (r *Request) normalize() error {
 	if r.Limit == 0 {
 		r.Limit = defaultLimit
 	}
-	if r.Limit < 1 || r.Limit > maxLimit {
-		return fault.New(fault.InvalidInput, "limit is %d", r.Limit).WithHint("use 1 to %d", maxLimit)
+	if r.Detail == "" {
+		r.Detail = DetailSignature
 	}
-	if r.Offset < 0 {
+	if r.Filter.Type == "" {
+		r.Filter.Type = "all"
+	}
+	r.Intent = strings.TrimSpace(r.Intent)
+	switch {
+	case r.Limit < 1 || r.Limit > maxLimit:
+		return fault.New(fault.InvalidInput, "limit is %d", r.Limit).WithHint("use 1 to %d, and offset for more", maxLimit)
+	case r.Offset < 0:
 		return fault.New(fault.InvalidInput, "offset is %d", r.Offset).WithHint("use 0 or the last answer's next_offset")
+	case len(r.Intent) > maxIntent:
+		return fault.New(fault.InvalidInput, "intent has %d bytes, more than %d", len(r.Intent), maxIntent).
+			WithHint("say in a sentence or two what is to be done; data goes into args of pml_execute")
+	case len(r.ContextTools) > maxContext:
+		return fault.New(fault.InvalidInput, "context_tools has %d tools, more than %d", len(r.ContextTools), maxContext).
+			WithHint("name the last few")
+	case !slices.Contains([]Detail{DetailSignature, DetailSchema, DetailFull}, r.Detail):
+		return fault.New(fault.InvalidInput, "detail is %q", r.Detail).WithHint("use signature, schema or full")
 	}
-	if _, err := path.Match(r.Filter.Name, ""); err != nil {
-		return fault.New(fault.InvalidInput, "filter.name %q is no glob: %v", r.Filter.Name, err).WithHint("for instance read_*")
+	return r.Filter.check()
+}
+
+func (f Filter) check() error {
+	if !slices.Contains([]string{"all", "tool", "capability"}, f.Type) {
+		return fault.New(fault.InvalidInput, "filter.type is %q", f.Type).WithHint("use all, tool or capability")
+	}
+	if f.MinScore < 0 {
+		return fault.New(fault.InvalidInput, "filter.min_score is %g", f.MinScore).WithHint("use 0 or more; good results score 0.5 and higher")
+	}
+	if _, err := path.Match(f.Name, ""); err != nil {
+		return fault.New(fault.InvalidInput, "filter.name %q is no glob: %v", f.Name, err).WithHint("for instance read_*")
 	}
 	return nil
 }
 
-func (f Filter) match(t tool.Tool) bool {
-	if f.Server != "" && f.Server != t.ID.Server() && tool.Snake(f.Server) != tool.Snake(t.ID.Server()) {
-		return false
+// kind is the kind of documents that the filter lets pass; empty for both.
+func (f Filter) kind() Kind {
+	switch f.Type {
+	case "tool":
+		return Tools
+	case "capability":
+		return Capabilities
 	}
-	if f.Name == "" {
-		return true
-	}
-	ok, _ := path.Match(f.Name, t.ID.Name()) // the pattern was checked before
-	return ok
-}
-
-// nameScore is the share of the words that the tool's id has.
-func nameScore(t tool.Tool, words []string) float64 {
-	if len(words) == 0 {
-		return 0
-	}
-	name := "_" + tool.Snake(t.ID.Server()) + "_" + tool.Snake(t.ID.Name()) + "_"
-	hits := 0
-	for _, w := range words {
-		if strings.Contains(name, "_"+w+"_") {
-			hits++
-		}
-	}
-	return float64(hits) / float64(len(words))
+	return ""
 }

@@ -56,6 +56,7 @@ type KnownCapability struct {
 type Knowledge struct {
 	graph        *graph.Graph
 	groups       graph.Communities
+	ranks        []float64 // PageRank, by the graph's indexes
 	capabilities map[string]KnownCapability
 	edges        map[pair][]capability.Edge // sorted by type and source
 }
@@ -92,6 +93,7 @@ func NewKnowledge(edges []capability.Edge, capabilities []KnownCapability) (*Kno
 		return nil, fmt.Errorf("graph of tools: %w", err)
 	}
 	k.groups = k.graph.Louvain(graph.LouvainOptions{})
+	k.ranks = k.graph.PageRank(graph.PageRankOptions{})
 	return k, nil
 }
 
