@@ -73,9 +73,9 @@ type dagRun struct {
 	desk                *desk
 }
 
-func runDAG(t *testing.T, p *Program, args string) dagRun {
+func runDAG(t *testing.T, p *Program, o CodeOptions, args string) dagRun {
 	t.Helper()
-	code, err := p.Code(CodeOptions{})
+	code, err := p.Code(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,7 +189,7 @@ func TestDAGRuns(t *testing.T) {
 			if tt.args == "" {
 				tt.args = "{}"
 			}
-			got := runDAG(t, p, tt.args)
+			got := runDAG(t, p, CodeOptions{}, tt.args)
 			if diff := cmp.Diff(tt.want, got, cmp.FilterPath(hidden, cmp.Ignore())); diff != "" {
 				t.Errorf("(-want +got)\n%s\n%s", diff, p.Source)
 			}
@@ -212,7 +212,7 @@ func TestDAGOrder(t *testing.T) {
 		{"id":"e","tool":"x:ok","arguments":{"from":[{"$ref":"c.by"},{"$ref":"d.by"}]}},
 		{"id":"c","tool":"x:ok","depends_on":["a","b"]},{"id":"d","tool":"x:ok","depends_on":["b"]},
 		{"id":"b","tool":"x:pair"},{"id":"a","tool":"x:pair"}]}`, false)
-	r := runDAG(t, p, "{}")
+	r := runDAG(t, p, CodeOptions{}, "{}")
 	if want := []string{"f1", "a", "b", "j1", "f2", "c", "d", "j2", "e"}; !slices.Equal(r.path, want) {
 		t.Errorf("path %v, want %v", r.path, want)
 	}
@@ -227,12 +227,39 @@ func TestDAGOrder(t *testing.T) {
 	}
 }
 
+// TestDAGDecisions checks that a run's path has the decisions about tasks.
+func TestDAGDecisions(t *testing.T) {
+	t.Parallel()
+	sharedPool(t)
+	p := fromDAG(t, `{"tasks":[{"id":"a","tool":"x:items"},{"id":"b","tool":"x:ok","condition":"a.n > 1","depends_on":["a"]},{"id":"c","tool":"x:ok","condition":"a.n > 2","depends_on":["a"]},
+		{"id":"d","tool":"x:ok","depends_on":["b"]},{"id":"e","code":"for (const i of [1, 2]) await mcp.x.ok({ i });\nreturn results.d.by","depends_on":["d"]},{"id":"f","tool":"x:ok","depends_on":["c","e"]}]}`, false)
+	r := runDAG(t, p, CodeOptions{}, "{}")
+	if want := []string{"a", "f1", "b.d1", "b", "c.d1", "j1", "d.d1", "d", "e.d1", "e.l1", "e.n1", "f.d1"}; !slices.Equal(r.path, want) {
+		t.Errorf("path %v, want %v in\n%s", r.path, want, notation(p))
+	}
+	if r.Result != `{"f":null}` {
+		t.Errorf("result %s", r.Result)
+	}
+}
+
+// TestDAGRunsAgain runs a DAG with other values of its literals.
+func TestDAGRunsAgain(t *testing.T) {
+	t.Parallel()
+	sharedPool(t)
+	p := fromDAG(t, `{"tasks":[{"id":"a","tool":"x:ok","arguments":{"path":"/a","n":[1,{"$args":"n"}]}},{"id":"b","code":"return args.most + args.a","arguments":{"most":5,"a":{"$ref":"a.got.n[1]"}}}]}`, true)
+	r := runDAG(t, p, CodeOptions{Lift: true, Provided: []string{"path", "n", "most"}}, `{"path":"/b","n":2,"most":7}`)
+	want := []string{`?$pml:layer {"index":0,"results":{"a":{"by":"a","got":{"n":[1,2],"path":"/b"}}}}`, `a {"n":[1,2],"path":"/b"}`}
+	if diff := cmp.Diff(want, r.Calls); diff != "" || r.Result != `{"b":9}` {
+		t.Errorf("result %s, error %s, calls (-want +got)\n%s", r.Result, r.Error, diff)
+	}
+}
+
 // TestCheckpoints runs a DAG that stops after each layer but the last.
 func TestCheckpoints(t *testing.T) {
 	t.Parallel()
 	sharedPool(t)
 	p := fromDAG(t, `{"tasks":[{"id":"a","tool":"x:items"},{"id":"b","tool":"x:bad","on_error":"skip"},{"id":"c-1","tool":"x:ok","arguments":{"n":{"$ref":"a.n"}}},{"id":"d","tool":"x:ok","depends_on":["c-1"]}]}`, true)
-	r := runDAG(t, p, "{}")
+	r := runDAG(t, p, CodeOptions{}, "{}")
 	want := []string{
 		`?$pml:layer {"index":0,"results":{"a":{"items":[{"id":1},{"id":2}],"n":2},"b":null}}`,
 		`?$pml:layer {"index":1,"results":{"c-1":{"by":"c-1","got":{"n":2}}}}`,

@@ -3,6 +3,7 @@ package analysis
 import (
 	"cmp"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 
@@ -18,9 +19,10 @@ type step struct {
 	before   map[string]bool // all that comes before it, directly or not
 
 	condition fragment
-	reads     uses // of the condition or the code
 	code      fragment
 	body      string // the code as it runs
+	// What the condition and the code read.
+	conditionUses, codeUses uses
 
 	mayBeSkipped bool
 	variable     string // its result's name in the text
@@ -80,6 +82,7 @@ func (s *steps) read(t *step, ids map[string]bool) error {
 		return err
 	}
 	t.needs, t.before = t.Needs(), map[string]bool{}
+	slices.SortFunc(t.needs, compareIDs)
 	t.mayBeSkipped = t.Condition != "" || t.OnError == structure.OnErrorSkip
 	for _, id := range t.needs {
 		t.before[id] = true
@@ -95,8 +98,8 @@ func (s *steps) read(t *step, ids map[string]bool) error {
 		if t.condition, err = newCondition(t.Condition); err != nil {
 			return err
 		}
-		t.reads = t.condition.uses(ids)
-		if err := t.reads.check(t.before, ids); err != nil {
+		t.conditionUses = t.condition.uses(ids)
+		if err := t.conditionUses.check(t.before, ids); err != nil {
 			return err
 		}
 	}
@@ -114,12 +117,25 @@ func (t *step) readCode(ids map[string]bool) error {
 	if t.code, t.body, err = newCode(t.Code); err != nil {
 		return err
 	}
-	u := t.code.uses(ids)
-	for id := range u.direct {
+	t.codeUses = t.code.uses(ids)
+	for _, id := range slices.Sorted(maps.Keys(t.codeUses.direct)) {
 		return fault.New(fault.InvalidInput, "its code reads %s, which is the name of a task", id).
 			WithHint("write results.%s in code, or give the task an argument {\"x\": {\"$ref\": %q}} and read args.x", id, id)
 	}
-	return u.check(t.before, ids)
+	return t.codeUses.check(t.before, ids)
+}
+
+// readsInCode are the tasks whose results the code is given: those that it names, or
+// all where it does anything else with them.
+func (t *step) readsInCode() map[string]bool {
+	if len(t.codeUses.whole) > 0 {
+		return t.before
+	}
+	out := map[string]bool{}
+	for id := range t.codeUses.members {
+		out[id] = true
+	}
+	return out
 }
 
 // choose gives each result a variable, and the text's functions names that nothing in

@@ -75,15 +75,13 @@ func TestFromDAGRefuses(t *testing.T) {
 	}
 }
 
-// TestDAGHashes compares the DAG of a golden case with others: what the list's order
-// and the layout leave alone, and what they do not.
+// TestDAGHashes compares a DAG with others: what the list's order and the layout leave
+// alone, and what they do not.
 func TestDAGHashes(t *testing.T) {
 	t.Parallel()
-	archive, err := txtar.ParseFile("testdata/dags/layers.txtar")
-	if err != nil {
-		t.Fatal(err)
-	}
-	text := string(file(archive, "dag.json"))
+	const text = `{"tasks":[{"id":"t1","tool":"fs:read","arguments":{"path":{"$args":"path"}}},{"id":"t2","tool":"crm:find","arguments":{"name":"Ann","limit":10}},
+		{"id":"t3","tool":"mail:send","arguments":{"to":{"$ref":"t2.people[0].mail"}},"on_error":"skip"},{"id":"t4","tool":"db:store","depends_on":["t1"],"on_error":"skip"},
+		{"id":"t5","tool":"log:write","depends_on":["t3","t4"]}]}`
 	p := fromDAG(t, text, false)
 	edited := func(edit func(d *structure.DAG)) *Program {
 		d := parsedDAG(t, text)
@@ -104,6 +102,7 @@ func TestDAGHashes(t *testing.T) {
 		"checkpoints":        {fromDAG(t, text, true), true, true},
 		"order of the list":  {edited(func(d *structure.DAG) { slices.Reverse(d.Tasks) }), true, true},
 		"order of the keys":  {edited(set(1, `{"limit": 10, "name": "Ann"}`)), true, true},
+		"order of the needs": {edited(func(d *structure.DAG) { d.Tasks[4].DependsOn = []string{"t4", "t3"} }), true, true},
 		"a literal":          {edited(set(1, `{"name": "Bob", "limit": 10}`)), false, true},
 		"an argument's name": {edited(set(1, `{"name": "Ann", "most": 10}`)), false, false},
 		"a tool":             {edited(func(d *structure.DAG) { d.Tasks[4].Tool = "log:read" }), false, false},
@@ -184,31 +183,62 @@ func FuzzDAG(f *testing.F) {
 		}
 		f.Add(file(archive, "dag.json"))
 	}
-	f.Add([]byte(`{"tasks":[{"id":"a","code":"} {","condition":"\u2028//"}]}`))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		d, err := structure.ParseDAG(raw)
 		if err != nil {
 			wantHint(t, err)
 			return
 		}
-		p, err := FromDAG(d, Options{}, false)
-		if err != nil {
-			wantHint(t, err)
-			return
-		}
-		stopping, err := FromDAG(d, Options{}, true)
-		if err != nil || stopping.HashExact != p.HashExact || stopping.HashShape != p.HashShape {
-			t.Fatalf("with checkpoints: %v", err)
-		}
-		for _, q := range []*Program{p, stopping} {
-			if q.plain.Nodes == nil || checkSyntax(q.plain.Text, nil) != nil {
-				t.Errorf("a text that does not parse, or has no marks:\n%s", q.plain.Text)
-			}
-		}
-		if want := len(d.Layers()) - 1; strings.Count(stopping.plain.Text, "await mcp.$pml.layer({ index:") < want {
-			t.Errorf("less than %d checkpoints in\n%s", want, stopping.plain.Text)
-		}
+		wantProgram(t, d)
 	})
+}
+
+// FuzzDAGTask does so for what is written into a program as it is.
+func FuzzDAGTask(f *testing.F) {
+	f.Add("t-1", "t1.n > 0 // some", "return args.x + results.t1", `{"x":{"$ref":"t1.a[0].b c"},"y":[{"$args":"z"}]}`)
+	f.Add("if", "'\u2028' in results && `${t1}`", "} {", `{"$literal":{"__proto__":"\ud800"}}`)
+	f.Add("f1", "(a) => { return <T>b /x/ 1 }", "`${a", `{"a":-0.5e-7}`)
+	f.Fuzz(func(t *testing.T, id, condition, code, arguments string) {
+		d := structure.DAG{Tasks: []structure.DAGTask{
+			{ID: "t1", Tool: "x:" + id},
+			{ID: id, Code: code, Arguments: json.RawMessage(arguments), DependsOn: []string{"t1"}, OnError: structure.OnErrorContinue},
+			{ID: "t2", Capability: code, Condition: condition, DependsOn: []string{"t1"}},
+			{ID: "t3", Tool: "x:y", Arguments: json.RawMessage(arguments), DependsOn: []string{id}},
+		}}
+		wantProgram(t, d)
+	})
+}
+
+// wantProgram wants a DAG to be refused or to become a program.
+func wantProgram(t *testing.T, d structure.DAG) {
+	t.Helper()
+	p, err := FromDAG(d, Options{}, false)
+	if err != nil {
+		wantHint(t, err)
+		return
+	}
+	stopping, err := FromDAG(d, Options{}, true)
+	if err != nil || stopping.HashExact != p.HashExact || stopping.HashShape != p.HashShape {
+		t.Fatalf("with checkpoints: %v", err)
+	}
+	lifted, err := stopping.Code(CodeOptions{Lift: true, Provided: names(p)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []Code{p.plain, stopping.plain, lifted} {
+		if c.Nodes == nil || checkSyntax(c.Text, nil) != nil {
+			t.Errorf("a text that does not parse, or has no marks:\n%s", c.Text)
+		}
+	}
+	if want := len(d.Layers()) - 1; strings.Count(lifted.Text, "await mcp.$pml.layer({ index:") < want {
+		t.Errorf("less than %d checkpoints in\n%s", want, lifted.Text)
+	}
+	for _, n := range p.Structure.Nodes {
+		task, _, _ := strings.Cut(n.ID, ".")
+		if _, ok := d.Task(task); !ok && n.Type != structure.Fork && n.Type != structure.Join {
+			t.Errorf("node %+v is in no task of\n%s", n, p.Source)
+		}
+	}
 }
 
 func wantHint(t *testing.T, err error) {
@@ -219,8 +249,15 @@ func wantHint(t *testing.T, err error) {
 }
 
 func BenchmarkFromDAG(b *testing.B) {
+	for _, n := range []int{5, 200} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) { benchmarkFromDAG(b, n) })
+	}
+}
+
+func benchmarkFromDAG(b *testing.B, n int) {
+	b.Helper()
 	var tasks []string
-	for i := range 200 {
+	for i := range n {
 		before := "{}"
 		if i >= 10 {
 			before = fmt.Sprintf(`{"n": %d, "from": {"$ref": "t%d.items[0].id"}}`, i, i-10)

@@ -25,7 +25,10 @@ func (w valueWriter) value(a structure.Argument, indent string, used int) string
 	if used+len(line) <= maxLine || len(a.Items) == 0 {
 		return line
 	}
-	opens, closes := brackets(a)
+	opens, closes := "{", "}"
+	if a.Kind == structure.ArrayArgument {
+		opens, closes = "[", "]"
+	}
 	deeper := indent + "  "
 	var b strings.Builder
 	b.WriteString(opens + "\n")
@@ -51,22 +54,14 @@ func (w valueWriter) inline(a structure.Argument) string {
 		return argsName + accesses(a.Path, false)
 	case structure.ObjectArgument, structure.ArrayArgument:
 	}
-	opens, closes := brackets(a)
 	items := make([]string, len(a.Items))
 	for i, item := range a.Items {
 		items[i] = inside(a, i, w.inline(item))
 	}
-	if a.Kind == structure.ObjectArgument && len(items) > 0 {
-		opens, closes = opens+" ", " "+closes
+	if a.Kind == structure.ObjectArgument {
+		return objectOf(items)
 	}
-	return opens + strings.Join(items, ", ") + closes
-}
-
-func brackets(a structure.Argument) (opens, closes string) {
-	if a.Kind == structure.ArrayArgument {
-		return "[", "]"
-	}
-	return "{", "}"
+	return "[" + strings.Join(items, ", ") + "]"
 }
 
 // inside is the text of item i of an object or array.
@@ -75,6 +70,14 @@ func inside(a structure.Argument, i int, text string) string {
 		return text
 	}
 	return pairOf(a.Names[i], text)
+}
+
+// objectOf writes an object literal.
+func objectOf(members []string) string {
+	if len(members) == 0 {
+		return "{}"
+	}
+	return "{ " + strings.Join(members, ", ") + " }"
 }
 
 // pairOf writes a member of an object literal.

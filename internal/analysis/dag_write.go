@@ -60,7 +60,9 @@ func (w *dagWriter) functions() {
 func (w *dagWriter) layer(layer []*step) {
 	if len(layer) == 1 {
 		w.print("const %s = ", layer[0].variable)
+		start := w.out.Len()
 		w.single(layer[0])
+		w.spanned(start)
 		w.print(";")
 		return
 	}
@@ -71,7 +73,9 @@ func (w *dagWriter) layer(layer []*step) {
 	w.print("const [%s] = await Promise.all([\n", strings.Join(names, ", "))
 	for _, t := range layer {
 		w.print("  ")
+		start := w.out.Len()
 		w.branch(t, "  ")
+		w.spanned(start)
 		w.print(",\n")
 	}
 	w.print("]);")
@@ -93,9 +97,6 @@ func (w *dagWriter) checkpoint(index int, layer []*step) {
 
 // object is an object of the results of tasks by id.
 func (w *dagWriter) object(ids []string) string {
-	if len(ids) == 0 {
-		return "{}"
-	}
 	members := make([]string, len(ids))
 	for i, id := range ids {
 		t := w.byID[id]
@@ -105,7 +106,7 @@ func (w *dagWriter) object(ids []string) string {
 		}
 		members[i] = pairOf(id, value)
 	}
-	return "{ " + strings.Join(members, ", ") + " }"
+	return objectOf(members)
 }
 
 // single writes the only task of a layer. Its failure may be that of the program.
@@ -115,15 +116,12 @@ func (w *dagWriter) single(t *step) {
 		w.branch(t, "")
 		return
 	}
-	start := w.out.Len()
 	w.guarded(t, "", "await ")
-	w.spans[len(w.spans)-1].start, w.spans[len(w.spans)-1].end = start, w.out.Len()
 }
 
 // branch writes a task as a promise that does not fail. What may throw before there is
 // a promise goes into a function.
 func (w *dagWriter) branch(t *step, indent string) {
-	start := w.out.Len()
 	wraps := w.guard(t) != "" || mayThrow(t.argument)
 	if wraps {
 		w.print("(async () => ")
@@ -133,7 +131,12 @@ func (w *dagWriter) branch(t *step, indent string) {
 		w.print(")()")
 	}
 	w.print(".catch(%s)", w.handler(t))
-	w.spans[len(w.spans)-1].start, w.spans[len(w.spans)-1].end = start, w.out.Len()
+}
+
+// spanned notes all of the task that was written last.
+func (w *dagWriter) spanned(start int) {
+	last := &w.spans[len(w.spans)-1]
+	last.start, last.end = start, w.out.Len()
 }
 
 // guarded writes a task's call, if it has a guard behind that.
@@ -171,7 +174,7 @@ func (w *dagWriter) handler(t *step) string {
 // guard is what must hold for a task to run, empty where nothing must.
 func (w *dagWriter) guard(t *step) string {
 	if t.Condition != "" {
-		return t.condition.substitute(t.reads, w.variables, "({ "+strings.Join(w.results(t, t.before), ", ")+" })")
+		return t.condition.substitute(t.conditionUses, w.variables, "("+w.results(t, t.before)+")")
 	}
 	var terms []string
 	for _, id := range t.needs {
@@ -182,15 +185,15 @@ func (w *dagWriter) guard(t *step) string {
 	return strings.Join(terms, " && ")
 }
 
-// results are the members of an object of the results that a task may read.
-func (w *dagWriter) results(t *step, ids map[string]bool) []string {
-	var out []string
+// results is an object of those of the results that a task may read.
+func (w *dagWriter) results(t *step, ids map[string]bool) string {
+	var members []string
 	for _, id := range slices.SortedFunc(maps.Keys(ids), compareIDs) {
 		if t.before[id] {
-			out = append(out, pairOf(id, w.variables[id]))
+			members = append(members, pairOf(id, w.variables[id]))
 		}
 	}
-	return out
+	return objectOf(members)
 }
 
 // call writes the call of a task's tool, capability or code.
@@ -221,19 +224,7 @@ func (w *dagWriter) code(t *step, indent string) {
 		parameters, values = append(parameters, argsName), append(values, w.values(t).value(t.argument, indent, len(indent)))
 	}
 	if t.code.reads(resultsName) {
-		u := t.code.uses(t.before)
-		read := t.before
-		if len(u.whole) == 0 {
-			read = map[string]bool{}
-			for id := range u.members {
-				read[id] = true
-			}
-		}
-		object := "{}"
-		if members := w.results(t, read); len(members) > 0 {
-			object = "{ " + strings.Join(members, ", ") + " }"
-		}
-		parameters, values = append(parameters, resultsName), append(values, object)
+		parameters, values = append(parameters, resultsName), append(values, w.results(t, t.readsInCode()))
 	}
 	w.print("(async (%s) => {\n%s\n%s})(%s)", strings.Join(parameters, ", "), strings.TrimSuffix(t.body, "\n"), indent, strings.Join(values, ", "))
 }
