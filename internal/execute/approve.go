@@ -64,6 +64,10 @@ const suspendPatience = time.Minute
 // to keep its worker.
 var errSuspended = errors.New("the run waits for a person")
 
+// errReplanned is the cause of a run's end when the rest of its DAG was replaced: it
+// is taken up again at once with the new one.
+var errReplanned = errors.New("the run has a new plan")
+
 // newApproval makes a question about a run.
 func (e *Engine) newApproval(run uuid.UUID, kind policy.Kind, requested policy.Request) policy.Approval {
 	now := e.now()
@@ -75,20 +79,20 @@ func (e *Engine) newApproval(run uuid.UUID, kind policy.Kind, requested policy.R
 
 // hold keeps a call waiting until a person has answered. A run that waits for long
 // is suspended: its worker is freed and its journal kept.
-func (e *Engine) hold(ctx context.Context, g *gate, requested policy.Request) error {
+func (e *Engine) hold(ctx context.Context, g *gate, requested policy.Request) (policy.Approval, error) {
 	r, ok := e.running(g.run.ID)
 	if !ok {
-		return errNotRunning
+		return policy.Approval{}, errNotRunning
 	}
 	kind := policy.ForCall
 	if len(requested.Asks) == 0 {
 		kind = policy.ForLayer
 	}
-	a, ok := g.consent.waiting(requested)
-	if !ok {
+	a, asked := g.consent.waiting(requested)
+	if !asked {
 		a = e.newApproval(g.run.ID, kind, requested)
 		if err := e.store.AddApproval(ctx, a, ""); err != nil {
-			return fmt.Errorf("ask a person: %w", err)
+			return a, fmt.Errorf("ask a person: %w", err)
 		}
 	}
 	g.held.Store(true)
@@ -98,12 +102,17 @@ func (e *Engine) hold(ctx context.Context, g *gate, requested policy.Request) er
 	limit, poll := time.NewTimer(e.config.Approvals().hold()), time.NewTicker(holdPoll)
 	defer limit.Stop()
 	defer poll.Stop()
+	if asked { // the answer may have come before the run was back here
+		if now, err := e.store.Approval(ctx, a.ID); err == nil && now.Status != policy.Pending {
+			r.answered(now)
+		}
+	}
 	patience := e.now().Add(e.config.Approvals().hold() + suspendPatience)
 	for {
 		var decided policy.Approval
 		select {
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			return a, context.Cause(ctx)
 		case <-limit.C:
 			if g.busy() && e.now().Before(patience) {
 				limit.Reset(holdPoll)
@@ -121,10 +130,10 @@ func (e *Engine) hold(ctx context.Context, g *gate, requested policy.Request) er
 		if decided.Status != policy.Approved {
 			err := rejection(decided)
 			r.cancel(err)
-			return err
+			return decided, err
 		}
 		g.consent.add(decided)
-		return nil
+		return decided, nil
 	}
 }
 
@@ -132,6 +141,9 @@ func (e *Engine) hold(ctx context.Context, g *gate, requested policy.Request) er
 func rejection(a policy.Approval) *fault.Error {
 	if a.Status == policy.Expired {
 		return fault.New(fault.ApprovalExpired, "nobody answered the approval %s in time", a.ID).WithHint("send the program again when somebody is there to answer")
+	}
+	if a.Kind == policy.ForLayer {
+		return fault.New(fault.Cancelled, "the run was aborted after layer %d", a.Requested.Layer)
 	}
 	reason := "no reason was given"
 	if a.Answer != nil && a.Answer.Reason != "" {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/pml-run/pml/internal/fault"
 	"github.com/pml-run/pml/internal/policy"
@@ -31,7 +32,9 @@ type consent struct {
 	mu    sync.Mutex
 	tools map[tool.ID]bool
 	calls map[place]bool
-	open  []policy.Approval // asked by an earlier attempt at the run, and not answered
+	// layers are those that the client has approved, and when.
+	layers map[int]time.Time
+	open   []policy.Approval // asked by an earlier attempt at the run, and not answered
 }
 
 // waiting finds the question that an earlier attempt has asked about the same.
@@ -54,11 +57,18 @@ func (c *consent) add(a policy.Approval) {
 		c.open = append(c.open, a)
 		c.mu.Unlock()
 	}
-	if a.Status != policy.Approved || a.Answer == nil || a.Kind == policy.ForLayer {
+	if a.Status != policy.Approved || a.Answer == nil {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if a.Kind == policy.ForLayer {
+		if c.layers == nil {
+			c.layers = map[int]time.Time{}
+		}
+		c.layers[a.Requested.Layer] = a.DecidedAt
+		return
+	}
 	if a.Kind == policy.ForCall && a.Answer.Scope == policy.Once {
 		if c.calls == nil {
 			c.calls = map[place]bool{}
@@ -72,6 +82,14 @@ func (c *consent) add(a policy.Approval) {
 	for _, id := range a.Requested.Tools() {
 		c.tools[id] = true
 	}
+}
+
+// passed reports whether the client has approved a layer, and when.
+func (c *consent) passed(layer int) (time.Time, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	at, ok := c.layers[layer]
+	return at, ok
 }
 
 func (c *consent) covers(at place, id tool.ID) bool {
@@ -176,8 +194,9 @@ func (g *gate) permit(ctx context.Context, at place, c sandbox.Call, target tool
 	case d.Effect == policy.Allow || g.consent.covers(at, target.ID):
 		return nil
 	}
-	return g.engine.hold(ctx, g, policy.Request{
+	_, err := g.engine.hold(ctx, g, policy.Request{
 		Intent: g.run.Intent, Frame: at.root, NodeID: at.node, Occurrence: at.occurrence,
 		Asks: []policy.Question{{Tool: target.ID, NodeID: at.node, Args: c.Args, Reason: d.Reason, Capability: c.Capability}},
 	})
+	return err
 }

@@ -38,8 +38,9 @@ type gate struct {
 	consent  *consent
 	// began are the runs of capabilities that an earlier attempt has begun, by the
 	// frame that each began in.
-	began map[int]uuid.UUID
-	held  atomic.Bool // a person was asked meanwhile
+	began  map[int]uuid.UUID
+	held   atomic.Bool // a person was asked meanwhile
+	layers bool        // the program stops after layers
 
 	mu      sync.Mutex
 	ledgers map[int]*ledger // by the frame that a program or capability began in
@@ -58,6 +59,9 @@ func newGate(e *Engine, run trace.Run, ready *prepared, progress func(done, tota
 
 // Call carries one inner call out. Its error reaches the program as a ToolError.
 func (g *gate) Call(ctx context.Context, c sandbox.Call) (sandbox.Reply, error) {
+	if g.isCheckpoint(c) {
+		return g.checkpoint(ctx, c)
+	}
 	l, err := g.ledger(ctx, c)
 	if err != nil {
 		return sandbox.Reply{}, err
@@ -232,7 +236,7 @@ func (g *gate) reply(ctx context.Context, l *ledger, at place, i int, durable bo
 		return sandbox.Reply{}, err
 	}
 	return sandbox.Reply{Value: value, Seal: func() (time.Time, error) {
-		if errors.Is(context.Cause(ctx), errSuspended) {
+		if cause := context.Cause(ctx); errors.Is(cause, errSuspended) || errors.Is(cause, errReplanned) {
 			return time.Time{}, nil // nobody gets this reply: the call is made again, or its outcome is unknown
 		}
 		end := g.tick()
@@ -251,14 +255,18 @@ func (g *gate) reply(ctx context.Context, l *ledger, at place, i int, durable bo
 
 // tick is the time of a reply: later than that of the one before.
 func (g *gate) tick() time.Time {
+	return g.tickTo(g.engine.now())
+}
+
+// tickTo is tick for a reply whose time was kept.
+func (g *gate) tickTo(at time.Time) time.Time {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	now := g.engine.now()
-	if !now.After(g.last) {
-		now = g.last.Add(time.Microsecond)
+	if !at.After(g.last) {
+		at = g.last.Add(time.Microsecond)
 	}
-	g.last = now
-	return now
+	g.last = at
+	return at
 }
 
 func (g *gate) count(n int) {

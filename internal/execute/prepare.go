@@ -50,10 +50,12 @@ type planner struct {
 	analyses *otter.Cache[analysisKey, *analysis.Program]
 }
 
-// analysisKey names an analysis: the text, and the tools that its names meant.
+// analysisKey names an analysis: the program, the tools that its names meant, and
+// whether it stops after layers.
 type analysisKey struct {
-	text    [sha256.Size]byte
+	source  [sha256.Size]byte
 	catalog string
+	layers  bool
 }
 
 func newPlanner(store Store, upstream Upstream) *planner {
@@ -65,7 +67,7 @@ func (p *planner) prepare(ctx context.Context, req Request) (*prepared, error) {
 	if req.Implementation.Type == CapabilityType {
 		return p.prepareCapability(ctx, req)
 	}
-	program, err := p.analyse(ctx, req.Implementation.Code)
+	program, err := p.analyse(ctx, req.Implementation.source(), req.Options.PerLayer)
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +108,7 @@ func (p *planner) prepareCapability(ctx context.Context, req Request) (*prepared
 		return nil, fault.New(fault.UnknownCapability, "capability %q is retired: %s", c.Name, c.StateReason).
 			WithHint("send the program as code, or have a person revive it")
 	}
-	program, err := p.analyseSource(ctx, c.Source)
+	program, err := p.analyse(ctx, c.Source, req.Options.PerLayer)
 	if err != nil {
 		return nil, err
 	}
@@ -123,11 +125,11 @@ func (p *planner) prepareCapability(ctx context.Context, req Request) (*prepared
 }
 
 // analyse reads a program and makes sure that every tool it names exists. A server
-// that has not listed its tools yet is waited for.
-func (p *planner) analyse(ctx context.Context, source string) (*analysis.Program, error) {
+// that has not listed its tools yet is waited for. A DAG may stop after each layer.
+func (p *planner) analyse(ctx context.Context, s capability.Source, layers bool) (*analysis.Program, error) {
 	for {
 		catalog := p.upstream.Catalog()
-		program, err := p.analyseWith(catalog, source)
+		program, err := p.analyseWith(catalog, s, layers)
 		if err != nil {
 			return nil, err
 		}
@@ -140,20 +142,41 @@ func (p *planner) analyse(ctx context.Context, source string) (*analysis.Program
 	}
 }
 
-func (p *planner) analyseWith(catalog *tool.Catalog, source string) (*analysis.Program, error) {
-	key := analysisKey{sha256.Sum256([]byte(source)), catalog.Version()}
+func (p *planner) analyseWith(catalog *tool.Catalog, s capability.Source, layers bool) (*analysis.Program, error) {
+	key := analysisKey{sha256.Sum256(mustJSON(s)), catalog.Version(), layers}
 	if known, ok := p.analyses.GetIfPresent(key); ok {
 		return known, nil
 	}
-	program, err := analysis.Analyse(source, analysis.Options{Resolve: func(server, name string) (tool.Tool, bool) {
+	program, err := readProgram(s, analysis.Options{Resolve: func(server, name string) (tool.Tool, bool) {
 		t, err := catalog.Resolve(server, name)
 		return t, err == nil
-	}})
+	}}, layers)
 	if err != nil {
 		return nil, err
 	}
 	p.analyses.Set(key, program)
 	return program, nil
+}
+
+// readProgram analyses a program. A delegation to a tool is the program that calls it.
+func readProgram(s capability.Source, o analysis.Options, layers bool) (*analysis.Program, error) {
+	switch s.Type {
+	case capability.CodeSource:
+		return analysis.Analyse(s.Code, o)
+	case capability.DAGSource:
+		dag, err := structure.ParseDAG(s.DAG)
+		if err != nil {
+			return nil, err
+		}
+		return analysis.FromDAG(dag, o, layers)
+	case capability.ToolSource:
+		defaults := "{}"
+		if len(s.DefaultArgs) > 0 {
+			defaults = string(s.DefaultArgs)
+		}
+		return analysis.Analyse(fmt.Sprintf("return await mcp[%q][%q]({...%s, ...args});", s.ToolID.Server(), s.ToolID.Name(), defaults), o)
+	}
+	return nil, fault.New(fault.UnsupportedCode, "a capability of the type %q cannot run here", s.Type)
 }
 
 // checkTools fails for the first tool of the program that does not exist, naming
@@ -192,7 +215,7 @@ func (*planner) candidate(req Request, program *analysis.Program) capability.Cap
 	return capability.Capability{
 		Name: req.Options.Name, Intent: req.Intent, HashExact: program.HashExact, HashShape: program.HashShape,
 		State: capability.Candidate, Origin: capability.Emergent,
-		Source:     capability.Source{Type: capability.CodeSource, Code: program.Source},
+		Source:     req.Implementation.source(),
 		Parameters: program.Parameters, Structure: program.Structure, Info: program.Info,
 	}
 }
@@ -234,7 +257,7 @@ func (p *planner) innerCapability(ctx context.Context, name string) (inner, erro
 	if err != nil {
 		return inner{}, err
 	}
-	program, err := p.analyseSource(ctx, c.Source)
+	program, err := p.analyse(ctx, c.Source, false)
 	if err != nil {
 		return inner{}, fmt.Errorf("capability %s: %w", name, err)
 	}
@@ -249,32 +272,6 @@ func (p *planner) innerCapability(ctx context.Context, name string) (inner, erro
 	// On the first line, so that the lines stay those of the capability's program.
 	text := "args={..." + string(defaults) + ",...args};" + code.Text
 	return inner{capability: c, program: program, text: text, nodes: kinds(code)}, nil
-}
-
-// analyseSource reads a stored program.
-func (p *planner) analyseSource(ctx context.Context, s capability.Source) (*analysis.Program, error) {
-	code, err := codeOf(s)
-	if err != nil {
-		return nil, err
-	}
-	return p.analyse(ctx, code)
-}
-
-// codeOf is the TypeScript of a stored program. A delegation to a tool is the
-// program that calls it.
-func codeOf(s capability.Source) (string, error) {
-	switch s.Type {
-	case capability.CodeSource:
-		return s.Code, nil
-	case capability.ToolSource:
-		defaults := "{}"
-		if len(s.DefaultArgs) > 0 {
-			defaults = string(s.DefaultArgs)
-		}
-		return fmt.Sprintf("return await mcp[%q][%q]({...%s, ...args});", s.ToolID.Server(), s.ToolID.Name(), defaults), nil
-	default:
-		return "", fault.New(fault.UnsupportedCode, "a capability of the type %q cannot run here", s.Type)
-	}
 }
 
 // noteDependencies records which capabilities the program contains. A program that
@@ -342,16 +339,12 @@ func kinds(code analysis.Code) map[string]sandbox.NodeKind {
 
 // Analyse reads a capability's program and makes sure that its tools exist.
 func (e *Engine) Analyse(ctx context.Context, s capability.Source) (*analysis.Program, error) {
-	return e.planner.analyseSource(ctx, s)
+	return e.planner.analyse(ctx, s, false)
 }
 
 // Hash computes the hashes and the structure of a program, whose tools need not exist here.
 func (e *Engine) Hash(s capability.Source) (exact, shape string, st structure.Structure, err error) {
-	code, err := codeOf(s)
-	if err != nil {
-		return "", "", st, err
-	}
-	program, err := e.planner.analyseWith(e.planner.upstream.Catalog(), code)
+	program, err := e.planner.analyseWith(e.planner.upstream.Catalog(), s, false)
 	if err != nil {
 		return "", "", st, err
 	}

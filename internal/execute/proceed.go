@@ -45,7 +45,7 @@ func (e *Engine) proceed(ctx context.Context, req Request) *Answer {
 		return e.refused(err)
 	}
 	if waits && (req.Continue.Decision != "" || req.Continue.Person != nil) {
-		answer, err := e.answerOf(*req.Continue, pending, req.Implementation)
+		answer, err := e.answerOf(ctx, *req.Continue, pending, req.Implementation)
 		if err == nil {
 			_, err = e.Decide(ctx, pending.ID, answer)
 		}
@@ -74,7 +74,7 @@ func (e *Engine) pending(ctx context.Context, id uuid.UUID) (policy.Approval, bo
 
 // answerOf makes a decision of a client an answer. The agent may say no to
 // anything, and yes to what it has asked for itself; a yes to a tool is a person's.
-func (e *Engine) answerOf(c Continue, a policy.Approval, plan *Implementation) (policy.Answer, error) {
+func (e *Engine) answerOf(ctx context.Context, c Continue, a policy.Approval, plan *Implementation) (policy.Answer, error) {
 	if c.Person != nil {
 		return *c.Person, nil
 	}
@@ -98,9 +98,32 @@ func (e *Engine) answerOf(c Continue, a policy.Approval, plan *Implementation) (
 				WithHint(`pass implementation: {"type": "dag", "dagStructure": {"tasks": […]}}`)
 		}
 		answer.Plan = plan.DAG
-		return answer, nil
+		return answer, e.checkPlan(ctx, a, plan.DAG)
 	}
 	return answer, fault.New(fault.InvalidInput, "continue.decision is %q", c.Decision).WithHint("use approve, reject, replan or abort")
+}
+
+// checkPlan makes sure that a run can go on with a new rest of its DAG, before the
+// rest is stored.
+func (e *Engine) checkPlan(ctx context.Context, a policy.Approval, rest json.RawMessage) error {
+	run, err := e.store.Run(ctx, a.WorkflowID)
+	if err != nil {
+		return err
+	}
+	approvals, err := e.store.RunApprovals(ctx, run.ID)
+	if err != nil {
+		return err
+	}
+	a.Status, a.Answer = policy.Approved, &policy.Answer{Plan: rest}
+	var req Request
+	if err := json.Unmarshal(run.Implementation, &req.Implementation); err != nil {
+		return err
+	}
+	if err := addPlans(&req, append(approvals, a)); err != nil {
+		return err
+	}
+	_, err = e.planner.analyse(ctx, req.Implementation.source(), true)
+	return err
 }
 
 // attend waits for a run's end, for a question that it has, or for the time to be
@@ -124,9 +147,28 @@ func (e *Engine) attend(ctx context.Context, r *activeRun, patience time.Duratio
 	}
 }
 
-// attendByID waits for a run that may be in progress here, may be elsewhere, and
-// may have ended.
+// lookAgain is how often a run is looked at that is not in progress here: another
+// gateway has it, or it is about to be taken up.
+const lookAgain = 100 * time.Millisecond
+
+// attendByID is attend for a run that may be in progress here, may be elsewhere, may
+// be taken up again meanwhile, and may have ended.
 func (e *Engine) attendByID(ctx context.Context, id uuid.UUID, patience time.Duration) *Answer {
+	deadline := time.Now().Add(patience)
+	for {
+		a := e.look(ctx, id, max(time.Until(deadline), 0))
+		if a.Status != StatusRunning || !time.Now().Before(deadline) {
+			return a
+		}
+		select {
+		case <-time.After(lookAgain):
+		case <-ctx.Done():
+			return a
+		}
+	}
+}
+
+func (e *Engine) look(ctx context.Context, id uuid.UUID, patience time.Duration) *Answer {
 	if r, ok := e.running(id); ok {
 		return e.attend(ctx, r, patience)
 	}

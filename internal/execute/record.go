@@ -153,14 +153,18 @@ func (g *gate) childRun(in trace.Inner) (run trace.Run, begun bool) {
 	return run, true
 }
 
-// records are the sandbox's, in our words.
+// records are the sandbox's, in our words. The stops after layers are not the
+// program's.
 func records(in []sandbox.Record) []trace.Record {
-	out := make([]trace.Record, len(in))
-	for i, r := range in {
-		out[i] = trace.Record{
+	out := make([]trace.Record, 0, len(in))
+	for _, r := range in {
+		if r.Tool == ownServer+":"+layerTool {
+			continue
+		}
+		out = append(out, trace.Record{
 			Type: trace.RecordType(r.Type), Seq: r.Seq, Frame: r.Frame, ID: r.ID, Outcome: r.Outcome, Tool: r.Tool,
 			Parent: r.Parent, Capability: r.Capability, Region: r.Region, Branch: r.Branch, Index: r.Index,
-		}
+		})
 	}
 	return out
 }

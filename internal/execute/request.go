@@ -59,6 +59,14 @@ type Implementation struct {
 	Version int    `json:"version,omitempty"`
 }
 
+// source is the program as a capability has it.
+func (i Implementation) source() capability.Source {
+	if i.Type == DAGType {
+		return capability.Source{Type: capability.DAGSource, DAG: i.DAG}
+	}
+	return capability.Source{Type: capability.CodeSource, Code: i.Code}
+}
+
 // The types of implementations.
 const (
 	CodeType       = "code"
@@ -74,6 +82,8 @@ type Options struct {
 	AllowPartial bool `json:"allow_partial,omitempty"`
 	// Name is that of the capability which the program becomes.
 	Name string `json:"name,omitempty"`
+	// PerLayer has a DAG stop after each of its layers, until its client says how to go on.
+	PerLayer bool `json:"per_layer_validation,omitempty"`
 	// DryRun shows what the program would do.
 	DryRun DryRun `json:"dry_run,omitzero"`
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/pml-run/pml/internal/fault"
 	"github.com/pml-run/pml/internal/policy"
+	"github.com/pml-run/pml/internal/structure"
 	"github.com/pml-run/pml/internal/trace"
 )
 
@@ -68,19 +69,29 @@ func (e *Engine) revive(ctx context.Context, run trace.Run) (*activeRun, Request
 	if err != nil {
 		return nil, req, fmt.Errorf("read the stored request: %w", err)
 	}
+	approvals, err := e.store.RunApprovals(ctx, run.ID)
+	if err == nil {
+		err = addPlans(&req, approvals)
+	}
+	if err != nil {
+		return nil, req, err
+	}
 	ready, err := e.planner.prepare(ctx, req)
 	if err != nil {
 		return nil, req, err
 	}
+	run.Capability = ready.capability.ID // a new plan makes it another program
 	r := e.newRun(run, ready, req)
+	for _, a := range approvals {
+		r.gate.consent.add(a)
+	}
 	if err := e.recall(ctx, r); err != nil {
 		return nil, req, err
 	}
 	return r, req, nil
 }
 
-// recall gives a run what its earlier attempts have left: the journals, and what
-// persons have allowed.
+// recall gives a run the journals that its earlier attempts have left.
 func (e *Engine) recall(ctx context.Context, r *activeRun) error {
 	own, err := e.store.Journal(ctx, r.run.ID)
 	if err != nil {
@@ -103,11 +114,26 @@ func (e *Engine) recall(ctx context.Context, r *activeRun) error {
 		}
 	}
 	r.gate.past = newJournal(calls)
-	approvals, err := e.store.RunApprovals(ctx, r.run.ID)
+	return nil
+}
+
+// addPlans replaces the rest of a request's DAG as often as its client has.
+func addPlans(req *Request, approvals []policy.Approval) error {
 	for _, a := range approvals {
-		r.gate.consent.add(a)
+		if a.Status != policy.Approved || a.Answer == nil || len(a.Answer.Plan) == 0 {
+			continue
+		}
+		dag, err := structure.ParseDAG(req.Implementation.DAG)
+		if err != nil {
+			return err
+		}
+		joined, err := replan(dag, a.Requested.Layer, a.Answer.Plan)
+		if err != nil {
+			return err
+		}
+		req.Implementation = &Implementation{Type: DAGType, DAG: joined}
 	}
-	return err
+	return nil
 }
 
 // recoverLost takes up the runs that have lost their gateway. One in which a call

@@ -80,6 +80,7 @@ func (e *Engine) newRun(run trace.Run, ready *prepared, req Request) *activeRun 
 	r := &activeRun{run: run, ready: ready, allowPartial: req.Options.AllowPartial, done: make(chan struct{}), changed: make(chan struct{}, 1)}
 	r.ctx, r.cancel = context.WithCancelCause(e.ctx)
 	r.gate = newGate(e, run, ready, req.Progress)
+	r.gate.layers = req.Options.PerLayer
 	return r
 }
 
@@ -125,7 +126,7 @@ func (e *Engine) carryOut(r *activeRun, req Request) {
 		}
 	}()
 	outcome, err := e.sandbox.Run(r.ctx, e.program(r, req), r.gate)
-	if err != nil && errors.Is(context.Cause(r.ctx), errSuspended) {
+	if cause := context.Cause(r.ctx); err != nil && (errors.Is(cause, errSuspended) || errors.Is(cause, errReplanned)) {
 		r.answer = e.park(r.ctx, r)
 		return
 	}
