@@ -198,7 +198,6 @@ func (w *dagWriter) results(t *step, ids map[string]bool) string {
 
 // call writes the call of a task's tool, capability or code.
 func (w *dagWriter) call(t *step, indent string) {
-	begin := w.out.Len() - strings.LastIndexByte(w.out.String(), '\n')
 	switch {
 	case t.Tool != "":
 		id := tool.ID(t.Tool)
@@ -209,7 +208,8 @@ func (w *dagWriter) call(t *step, indent string) {
 		w.code(t, indent)
 		return
 	}
-	w.print("%s)", w.values(t).value(t.argument, indent, begin))
+	used := w.out.Len() - strings.LastIndexByte(w.out.String(), '\n')
+	w.print("%s)", w.values(t).value(t.argument, indent, used))
 }
 
 func (w *dagWriter) values(t *step) valueWriter {

@@ -10,6 +10,8 @@
 //	     → vertices (branch, region, fork) → numbers → control flow → edges
 //	     → data flow → provides; parameters → hashes; marks → code
 //
+// A DAG is written as such a program first and goes the same way (FromDAG).
+//
 // The package never runs a program and never talks to a server. What it cannot
 // analyse it says so (Program.Exact) and gives the program's own text back.
 package analysis
