@@ -183,7 +183,7 @@ func brief(text string, most int) string {
 	if end == 0 {
 		return shorten(text, most)
 	}
-	return strings.TrimSpace(text[:end])
+	return strings.TrimSuffix(strings.TrimSpace(text[:end]), ";")
 }
 
 // shorten cuts a text behind a word, to most bytes at most.
