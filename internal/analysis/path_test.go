@@ -49,16 +49,25 @@ func TestRealPaths(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				got := pathText(t, p, seed)
-				for try := 0; got != want[i] && try < 20 && strings.Contains(want[i], `"f1"`); try++ {
+				got, wanted := pathText(t, p, seed), want[i]
+				parallel := strings.Contains(wanted, `"f1"`)
+				for try := 0; got != wanted && try < 20 && parallel; try++ {
 					got = pathText(t, p, seed) // which of equal calls in parallel comes first is chance
 				}
-				if got != want[i] {
+				if parallel && strings.HasSuffix(wanted, "(run failed)") { // how far the others got when one failed is chance, too
+					got, wanted = withoutCounts(got), withoutCounts(wanted)
+				}
+				if got != wanted {
 					t.Errorf("run %d, seed %d\nwant %s\n got %s", i+1, seed, want[i], got)
 				}
 			}
 		})
 	}
+}
+
+func withoutCounts(text string) string {
+	way, _, _ := strings.Cut(strings.TrimSuffix(text, " (run failed)"), " counts ")
+	return way
 }
 
 // seedsOf finds the first seed for each listed run.

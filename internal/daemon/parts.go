@@ -170,7 +170,7 @@ func (p *parts) startSandbox(ctx context.Context, o Options, registry prometheus
 func (p *parts) startEngine(ctx context.Context, o Options, _ prometheus.Registerer) error {
 	p.engine = execute.New(memory{p.store, p.found.Served}, p.upstream, p.sandbox, execute.Config{
 		Logger: o.Logger, Version: o.Version, Limits: p.config.limits(), Exclusive: o.DatabaseURL == "",
-		Rules: p.rules, Approvals: p.config.approvals,
+		Rules: p.rules, Approvals: p.config.approvals, Matcher: matcher{p.finder},
 	})
 	if err := p.engine.Start(ctx); err != nil {
 		return fmt.Errorf("start engine: %w", err)

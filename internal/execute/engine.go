@@ -64,6 +64,8 @@ type Config struct {
 	Exclusive bool
 	// Rules decide about calls; nil allows every call.
 	Rules Rules
+	// Matcher finds what an intent alone asks for; nil: every request needs a program.
+	Matcher Matcher
 	// Approvals say how persons are asked; nil means the defaults.
 	Approvals func() ApprovalOptions
 	Now       func() time.Time

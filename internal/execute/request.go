@@ -114,9 +114,7 @@ func (r *Request) validate() *fault.Error {
 	case len(r.Intent) > maxIntent:
 		return fault.New(fault.InvalidInput, "intent has %d bytes, more than %d", len(r.Intent), maxIntent).
 			WithHint("keep the intent to a sentence or two; data belongs into args")
-	case impl == nil:
-		return fault.New(fault.InvalidInput, "implementation is missing").
-			WithHint(`pass implementation: {"type": "code", "code": "…"}`)
+	case impl == nil: // the intent alone says what to do
 	case impl.Type != CodeType && impl.Type != CapabilityType && impl.Type != DAGType:
 		return fault.New(fault.InvalidInput, "implementation.type is %q", impl.Type).
 			WithHint(`use "code", "dag" or "capability"`)
@@ -179,6 +177,13 @@ type Answer struct {
 	Approval *policy.Approval `json:"approval,omitempty"`
 	Layer    *Layer           `json:"layer,omitempty"`
 	DryRun   *DryReport       `json:"dry_run,omitempty"`
+
+	// What an intent without a program has come to.
+	Matched     *Matched          `json:"match,omitempty"`
+	Missing     []MissingArgument `json:"missing,omitempty"`
+	Suggestions json.RawMessage   `json:"suggestions,omitempty"`
+	Plan        json.RawMessage   `json:"plan,omitempty"`
+	Notes       []string          `json:"notes,omitempty"`
 }
 
 // Used is the capability that a run was of.
@@ -198,6 +203,10 @@ const (
 	StatusRunning = "running"
 	// StatusApproval: the run waits for a person or, after a layer, for the agent.
 	StatusApproval = "approval_required"
+	// StatusNeedsInput: the capability is found, and arguments are missing.
+	StatusNeedsInput = "needs_input"
+	// StatusSuggestions: nothing is sure enough to be run by the intent alone.
+	StatusSuggestions = "suggestions"
 )
 
 // ToolFailure names a call that ended badly, whether the program caught it or not.

@@ -30,6 +30,9 @@ func (e *Engine) Execute(ctx context.Context, req Request) *Answer {
 	if req.Continue != nil {
 		return e.proceed(ctx, req)
 	}
+	if req.Implementation == nil {
+		return e.byIntent(ctx, req)
+	}
 	if req.Options.DryRun.On {
 		return e.dryRun(ctx, req)
 	}

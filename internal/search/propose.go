@@ -30,6 +30,8 @@ type Capable struct {
 	// Confidence is the probability, from 0 to 1, that running it does what was asked
 	// for (see Confidence and DefaultThreshold).
 	Confidence float64 `json:"confidence"`
+	// WhenComplete is the Confidence if every parameter were given.
+	WhenComplete float64 `json:"confidence_when_complete"`
 	// Complete: no parameter that has no default is missing.
 	Complete bool             `json:"complete"`
 	Missing  []tool.Parameter `json:"missing,omitempty"`
@@ -97,6 +99,8 @@ func (v *view) capable(ctx context.Context, q Query, args []string) (*Capable, e
 		}
 	}
 	best.Complete = len(best.Missing) == 0
+	m.Complete = true
+	best.WhenComplete = Confidence(m)
 	m.Complete = best.Complete
 	best.Confidence = Confidence(m)
 	if best.Confidence >= DefaultThreshold {
