@@ -66,7 +66,7 @@ const drainFor = 5 * time.Second
 // New makes a Gateway; Start starts it.
 func New(o Options) *Gateway {
 	g := &Gateway{options: o, logger: o.Logger, registry: telemetry.NewRegistry(), assembled: make(chan struct{})}
-	g.mcp = mcpserver.New(g, g, g, g, mcpserver.Options{Version: o.Version, Logger: o.Logger, Key: g.signingKey})
+	g.mcp = mcpserver.New(g, g, g, g, mcpserver.Options{Version: o.Version, Logger: o.Logger, Key: g.signingKey, Resources: g})
 	return g
 }
 

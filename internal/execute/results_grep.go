@@ -42,12 +42,7 @@ func compilePattern(pattern string) (*regexp.Regexp, error) {
 func grep(ctx context.Context, value string, re *regexp.Regexp) (*view, error) {
 	ctx, cancel := context.WithTimeout(ctx, grepTime)
 	defer cancel()
-	text, kind := "", kindOf(value)
-	if kind == "string" {
-		text = unquote(value)
-	} else {
-		text = indented(value)
-	}
+	text, kind := searched(value)
 	var out strings.Builder
 	found, listed, number, offset := 0, 0, 0, 0
 	for line := range strings.Lines(text) {
@@ -70,6 +65,14 @@ func grep(ctx context.Context, value string, re *regexp.Regexp) (*view, error) {
 	v := newView(out.String(), kind, false)
 	v.matches, v.listed = found, listed
 	return v, nil
+}
+
+// searched is the text in whose lines a search looks, and the kind of the value.
+func searched(value string) (text, kind string) {
+	if kind = kindOf(value); kind == "string" {
+		return unquote(value), kind
+	}
+	return indented(value), kind
 }
 
 // stopped is the error of a search that its context has ended.

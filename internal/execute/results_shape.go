@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -94,7 +95,7 @@ func (s *span) add(n int) {
 
 func (s span) String() string {
 	if s.least == s.most {
-		return fmt.Sprint(s.most)
+		return strconv.Itoa(s.most)
 	}
 	return fmt.Sprintf("%d to %d", s.least, s.most)
 }

@@ -8,17 +8,21 @@ import (
 
 func TestShapeTellsTypesCountsAndSizes(t *testing.T) {
 	for _, c := range []struct{ value, want string }{
-		{`{"items":[{"id":1,"tags":["a"]},{"id":2.5,"tags":[],"name":"x"}],"total":2}`,
+		{
+			`{"items":[{"id":1,"tags":["a"]},{"id":2.5,"tags":[],"name":"x"}],"total":2}`,
 			"{ items: { id: number; tags: string[]; name?: string }[]; total: number }\n" +
 				"$: object with 2 keys; 75 bytes\n" +
 				"$.items: list of 2; 55 bytes\n" +
 				"$.items[*]: 2 times object with 2 to 3 keys; 52 bytes\n" +
-				"$.items[*].tags: 2 times list of 0 to 1; 7 bytes"},
+				"$.items[*].tags: 2 times list of 0 to 1; 7 bytes",
+		},
 		{`"` + strings.Repeat("é", 200) + `"`, "string\n$: string of 200 characters; 402 bytes"},
 		{`[]`, "unknown[]\n$: list of 0; 2 bytes"},
 		{`[1,"a",null]`, "(number | string | null)[]\n$: list of 3; 12 bytes"},
-		{`{"":{"odd key":[1]}}`, "{ \"\": { \"odd key\": number[] } }\n$: object with 1 keys; 20 bytes\n" +
-			"$['']: object with 1 keys; 15 bytes\n$['']['odd key']: list of 1; 3 bytes"},
+		{
+			`{"":{"odd key":[1]}}`, "{ \"\": { \"odd key\": number[] } }\n$: object with 1 keys; 20 bytes\n" +
+			"$['']: object with 1 keys; 15 bytes\n$['']['odd key']: list of 1; 3 bytes",
+		},
 		{`5`, "number"},
 	} {
 		if got := shapeOf(c.value).text; got != c.want {

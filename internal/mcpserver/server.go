@@ -44,6 +44,8 @@ type Options struct {
 	// Key signs what clients give back with a person's answer. Gateways of one store
 	// must have the same; it is asked for when it is needed.
 	Key func() []byte
+	// Resources are what clients may read beside the tools; nil for none.
+	Resources ResourceReader
 }
 
 // Server is PML's MCP server. One serves any number of sessions.
@@ -78,11 +80,12 @@ func New(executor Executor, results ResultReader, finder Finder, approvals Appro
 	s.mcp = mcp.NewServer(&mcp.Implementation{Name: "pml", Title: "PML: procedural memory", Version: o.Version}, &mcp.ServerOptions{
 		Instructions: instructions,
 		Logger:       s.logger,
-		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}, Logging: &mcp.LoggingCapabilities{}},
+		Capabilities: capabilities(o),
 	})
 	s.mcp.AddTool(discoverTool(), s.discover)
 	s.mcp.AddTool(executeTool(), s.execute)
 	s.mcp.AddTool(resultTool(), s.taskResult)
+	s.addResources(o.Resources)
 	return s
 }
 
