@@ -31,6 +31,9 @@ type desk struct {
 func newDesk() *desk { return &desk{both: make(chan struct{})} }
 
 // Progress does nothing.
+// Log does nothing.
+func (*desk) Log(string) {}
+
 func (*desk) Progress(float64, float64, string) {}
 
 // Call answers one call.

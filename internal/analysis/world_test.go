@@ -33,6 +33,9 @@ func newWorld(seed uint64) *world { return &world{seed: seed, made: map[string]i
 // Progress does nothing.
 func (w *world) Progress(float64, float64, string) {}
 
+// Log does nothing.
+func (w *world) Log(string) {}
+
 // Call answers one call.
 func (w *world) Call(ctx context.Context, c sandbox.Call) (sandbox.Reply, error) {
 	call := fmt.Sprint(c.Server, c.Tool, string(c.Args))

@@ -55,7 +55,7 @@ func (e *Engine) runningAnswer(r *activeRun) *Answer {
 	t.Run.Duration = e.now().Sub(r.run.StartedAt)
 	return &Answer{
 		Status: StatusRunning, WorkflowID: id, Trace: summarize(t),
-		Next: fmt.Sprintf("the program goes on; ask again with pml_get_task_result {workflow_id: %q}", id),
+		Next: fmt.Sprintf("the program goes on; wait for it with pml_execute {continue: {workflow_id: %q}}, or look at it with pml_get_task_result", id),
 	}
 }
 

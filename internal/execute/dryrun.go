@@ -156,6 +156,9 @@ func (g *dryGate) Progress(done, total float64, message string) {
 	}
 }
 
+// Log does nothing: the answer has what the program says.
+func (*dryGate) Log(string) {}
+
 // Call answers a call as well as it can without a side effect.
 func (g *dryGate) Call(ctx context.Context, c sandbox.Call) (sandbox.Reply, error) {
 	call := DryCall{TaskID: taskID(c.NodeID, c.Occurrence), Tool: tool.MakeID(c.Server, c.Tool), Args: c.Args, Capability: c.Capability, Origin: FromRefusal}

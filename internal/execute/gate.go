@@ -34,6 +34,7 @@ type gate struct {
 	run      trace.Run
 	inner    map[string]inner
 	progress func(done, total float64, message string)
+	log      func(text string)
 	past     *journal
 	consent  *consent
 	// began are the runs of capabilities that an earlier attempt has begun, by the
@@ -50,9 +51,9 @@ type gate struct {
 
 var _ sandbox.Host = (*gate)(nil)
 
-func newGate(e *Engine, run trace.Run, ready *prepared, progress func(done, total float64, message string)) *gate {
+func newGate(e *Engine, run trace.Run, ready *prepared, req Request) *gate {
 	return &gate{
-		engine: e, run: run, inner: ready.inner, progress: progress, consent: &consent{}, last: run.StartedAt,
+		engine: e, run: run, inner: ready.inner, progress: req.Progress, log: req.Log, layers: req.Options.PerLayer, consent: &consent{}, last: run.StartedAt,
 		ledgers: map[int]*ledger{0: newLedger(run.ID, 0)},
 	}
 }
@@ -140,6 +141,13 @@ func callError(c trace.Call) error {
 func (g *gate) Progress(done, total float64, message string) {
 	if g.progress != nil {
 		g.progress(done, total, message)
+	}
+}
+
+// Log passes on what the program says. What a resumed run says again was told before.
+func (g *gate) Log(text string) {
+	if g.log != nil && g.past == nil {
+		g.log(text)
 	}
 }
 

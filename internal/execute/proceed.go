@@ -188,7 +188,7 @@ func (e *Engine) look(ctx context.Context, id uuid.UUID, patience time.Duration)
 	case !run.Status.Open():
 		return e.storedAnswer(ctx, run)
 	}
-	return e.runningAnswer(&activeRun{run: run, gate: newGate(e, run, &prepared{}, nil)})
+	return e.runningAnswer(&activeRun{run: run, gate: newGate(e, run, &prepared{}, Request{})})
 }
 
 // storedAnswer is the answer of a run that has ended earlier.

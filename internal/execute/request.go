@@ -38,6 +38,8 @@ type Request struct {
 	Client Client `json:"-"`
 	// Progress, when set, gets what the program and its tools report.
 	Progress func(done, total float64, message string) `json:"-"`
+	// Log, when set, gets each entry of the program's console at once. It must not wait.
+	Log func(text string) `json:"-"`
 }
 
 // Client is the program on the other side of the protocol.

@@ -82,8 +82,7 @@ func (e *Engine) newRow(req Request, ready *prepared, status trace.Status) trace
 func (e *Engine) newRun(run trace.Run, ready *prepared, req Request) *activeRun {
 	r := &activeRun{run: run, ready: ready, allowPartial: req.Options.AllowPartial, done: make(chan struct{}), changed: make(chan struct{}, 1)}
 	r.ctx, r.cancel = context.WithCancelCause(e.ctx)
-	r.gate = newGate(e, run, ready, req.Progress)
-	r.gate.layers = req.Options.PerLayer
+	r.gate = newGate(e, run, ready, req)
 	return r
 }
 

@@ -29,7 +29,7 @@ func (s *Server) execute(ctx context.Context, req *mcp.CallToolRequest) (result 
 	in.Client = client(req.Session)
 	reporter := newReporter(ctx, req)
 	defer reporter.stop()
-	in.Progress = reporter.report
+	in.Progress, in.Log = reporter.report, reporter.log
 	var answer *execute.Answer
 	if req.Params.RequestState != "" {
 		answer = s.returned(ctx, req, in)
@@ -145,6 +145,7 @@ type reporter struct {
 	session *mcp.ServerSession
 	token   any
 	started time.Time
+	logs    chan string
 	quit    chan struct{}
 	wg      sync.WaitGroup
 
@@ -153,11 +154,64 @@ type reporter struct {
 }
 
 func newReporter(ctx context.Context, req *mcp.CallToolRequest) *reporter {
-	r := &reporter{ctx: ctx, session: req.Session, token: req.Params.GetProgressToken(), started: time.Now(), quit: make(chan struct{})}
+	r := &reporter{
+		ctx: ctx, session: req.Session, token: req.Params.GetProgressToken(), started: time.Now(),
+		logs: make(chan string, logsAhead), quit: make(chan struct{}),
+	}
+	r.wg.Go(r.passLogs)
 	if r.token != nil {
 		r.wg.Go(r.tick)
 	}
 	return r
+}
+
+// logsAhead is how many entries may wait for a slow client; more are left out, as
+// the answer has them all.
+const logsAhead = 256
+
+// log leaves an entry of the program's console for the client.
+func (r *reporter) log(text string) {
+	select {
+	case r.logs <- text:
+	default:
+	}
+}
+
+// passLogs sends the entries to a client that has asked for messages, to the last
+// one before the answer.
+func (r *reporter) passLogs() {
+	for {
+		select {
+		case text := <-r.logs:
+			r.tell(text)
+			continue
+		default:
+		}
+		select {
+		case text := <-r.logs:
+			r.tell(text)
+		case <-r.quit:
+			if len(r.logs) == 0 {
+				return
+			}
+		}
+	}
+}
+
+func (r *reporter) tell(text string) {
+	level, text := levelOf(text)
+	// A client that cannot be told reads it in the answer.
+	_ = r.session.Log(r.ctx, &mcp.LoggingMessageParams{Level: level, Logger: "program", Data: text})
+}
+
+// levelOf reads the mark that entries have which are not information.
+func levelOf(text string) (mcp.LoggingLevel, string) {
+	for mark, level := range map[string]mcp.LoggingLevel{"[error] ": "error", "[warn] ": "warning"} {
+		if rest, ok := strings.CutPrefix(text, mark); ok {
+			return level, rest
+		}
+	}
+	return "info", text
 }
 
 func (r *reporter) stop() {

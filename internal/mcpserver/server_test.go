@@ -3,6 +3,7 @@ package mcpserver
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -162,6 +163,27 @@ func TestAPanicIsAnAnswer(t *testing.T) {
 	s := session(t, backend{execute: func(context.Context, execute.Request) *execute.Answer { panic("bug") }}, nil)
 	if got := text(t, call(t, s, "pml_execute", `{"intent":"x"}`)); !strings.HasPrefix(got, "internal: ") || strings.Contains(got, "bug") {
 		t.Errorf("got %s", got)
+	}
+}
+
+func TestLogsReachAClientThatAskedForThem(t *testing.T) {
+	got := make(chan *mcp.LoggingMessageParams, 8)
+	s := session(t, backend{execute: func(_ context.Context, req execute.Request) *execute.Answer {
+		req.Log("one")
+		req.Log("[warn] two")
+		return &execute.Answer{Status: execute.StatusSuccess}
+	}}, &mcp.ClientOptions{LoggingMessageHandler: func(_ context.Context, r *mcp.LoggingMessageRequest) { got <- r.Params }})
+	_, err := s.CallTool(t.Context(), &mcp.CallToolParams{
+		Meta: mcp.Meta{mcp.MetaKeyLogLevel: "info"}, Name: "pml_execute",
+		Arguments: json.RawMessage(`{"intent":"x","implementation":{"type":"code","code":"1"}}`),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"info one", "warning two"} {
+		if p := <-got; fmt.Sprint(p.Level, " ", p.Data) != want {
+			t.Errorf("got %s %v, want %s", p.Level, p.Data, want)
+		}
 	}
 }
 

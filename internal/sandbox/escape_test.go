@@ -150,3 +150,5 @@ func (h timedHost) Call(_ context.Context, c Call) (Reply, error) {
 }
 
 func (timedHost) Progress(float64, float64, string) {}
+
+func (timedHost) Log(string) {}

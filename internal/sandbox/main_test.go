@@ -104,6 +104,7 @@ type fakeHost struct {
 	mu      sync.Mutex
 	calls   []Call
 	reports []string
+	logs    []string
 }
 
 func (h *fakeHost) Call(ctx context.Context, c Call) (Reply, error) {
@@ -115,6 +116,12 @@ func (h *fakeHost) Call(ctx context.Context, c Call) (Reply, error) {
 	}
 	value, err := h.call(ctx, c)
 	return Reply{Value: value}, err
+}
+
+func (h *fakeHost) Log(text string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.logs = append(h.logs, text)
 }
 
 func (h *fakeHost) Progress(done, total float64, message string) {

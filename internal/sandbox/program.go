@@ -132,6 +132,9 @@ type Host interface {
 	// Progress passes on what the program reports. A report may be left out when a
 	// newer one has come.
 	Progress(done, total float64, message string)
+	// Log passes on an entry of the program's console at once; Outcome.Logs has it, too.
+	// It must not wait: the program does.
+	Log(text string)
 }
 
 // Record is one thing that an instrumented program did.

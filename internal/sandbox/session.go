@@ -172,6 +172,7 @@ func (s *session) log(payload []byte) {
 		return
 	}
 	s.out.Logs = append(s.out.Logs, string(payload))
+	s.host.Log(string(payload))
 }
 
 func (s *session) end(payload []byte) error {
