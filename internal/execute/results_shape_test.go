@@ -21,7 +21,7 @@ func TestShapeTellsTypesCountsAndSizes(t *testing.T) {
 		{`[1,"a",null]`, "(number | string | null)[]\n$: list of 3; 12 bytes"},
 		{
 			`{"":{"odd key":[1]}}`, "{ \"\": { \"odd key\": number[] } }\n$: object with 1 keys; 20 bytes\n" +
-			"$['']: object with 1 keys; 15 bytes\n$['']['odd key']: list of 1; 3 bytes",
+				"$['']: object with 1 keys; 15 bytes\n$['']['odd key']: list of 1; 3 bytes",
 		},
 		{`5`, "number"},
 	} {
