@@ -52,6 +52,7 @@ type discovery struct {
 	learning sync.Mutex // held while vectors are changed
 	vectors  *vectors   // nil while no model is open
 	space    atomic.Pointer[store.EmbeddingSpace]
+	again    atomic.Bool // all vectors are to be read again
 }
 
 // use is an intent that a run has served.
@@ -106,6 +107,7 @@ func (d *discovery) Refresh(ctx context.Context) error {
 	if err := d.readFacts(ctx, true); err != nil {
 		return err
 	}
+	d.again.Store(true)
 	return d.embedAll(ctx)
 }
 
@@ -143,6 +145,7 @@ func (d *discovery) followFacts(ctx context.Context) {
 		whole := time.Since(all) >= readAllEvery
 		if whole {
 			all = time.Now()
+			d.again.Store(true)
 		}
 		err := d.readFacts(ctx, whole)
 		if err != nil && ctx.Err() == nil {

@@ -82,7 +82,7 @@ func (d *discovery) learnFrom(ctx context.Context, list []use) error {
 			return fmt.Errorf("learn from use: %w", err)
 		}
 	}
-	d.again(list, missing)
+	d.retry(list, missing)
 	return nil
 }
 
@@ -99,8 +99,8 @@ func taught(e store.Embedding, intents [][]float32, served []int) store.Embeddin
 	return combined(e, own, uses)
 }
 
-// again lets the uses wait whose things had no vector yet.
-func (d *discovery) again(list []use, missing map[store.EmbeddingKey]bool) {
+// retry lets the uses wait whose things had no vector yet.
+func (d *discovery) retry(list []use, missing map[store.EmbeddingKey]bool) {
 	for _, u := range list {
 		u.keys = slices.DeleteFunc(slices.Clone(u.keys), func(k store.EmbeddingKey) bool { return !missing[k] })
 		if u.attempts++; len(u.keys) > 0 && u.attempts < mostAttempts {

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -60,35 +61,54 @@ func (d *discovery) embedAll(ctx context.Context) error {
 		}
 		v.pruned = true
 	}
-	for missing := range slices.Chunk(v.missing(d.finder.Texts()), encodeBatch) {
-		if err := d.embed(ctx, missing); err != nil {
+	for {
+		missing := v.missing(d.finder.Texts()) // each time: what is new should not wait for thousands
+		if err := d.embed(ctx, missing[:min(len(missing), encodeBatch)]); err != nil {
 			return err
 		}
 		if err := d.learn(ctx); err != nil {
 			return err
 		}
+		if err := d.place(ctx); err != nil || len(missing) <= encodeBatch {
+			return err
+		}
 	}
-	if err := d.learn(ctx); err != nil {
-		return err
-	}
-	return d.place(ctx)
 }
 
-// place hands vectors that are new in the store to the finder.
+// place hands vectors that are new in the store to the finder. What was away and has
+// come back has lost its vector here: then all are read again.
 func (d *discovery) place(ctx context.Context) error {
 	v, texts := d.vectors, d.finder.Texts()
-	exact := d.finder.Exact()
-	for id := range v.placed {
-		if _, there := texts[id]; !there {
-			delete(v.placed, id)
-		}
+	maps.DeleteFunc(v.placed, func(id string, _ bool) bool { _, there := texts[id]; return !there })
+	if d.again.Swap(false) {
+		v.forget()
 	}
+	if err := d.placeNew(ctx, texts); err != nil || !d.finder.Exact() || !v.lost(texts) {
+		return err
+	}
+	v.forget()
+	return d.placeNew(ctx, texts)
+}
+
+// forget lets all vectors be read again: what was deleted has left no other trace.
+func (v *vectors) forget() {
+	v.version = 0
+	clear(v.stored)
+}
+
+// lost reports whether the vector of a text is stored and not at hand.
+func (v *vectors) lost(texts map[string]search.DenseText) bool {
 	for id := range texts {
-		if exact && v.stored[id] != "" && !v.placed[id] {
-			v.version = 0 // it was away, and its vector is no longer at hand
-			break
+		if v.stored[id] != "" && !v.placed[id] {
+			return true
 		}
 	}
+	return false
+}
+
+// placeNew hands over what was stored since it was read last.
+func (d *discovery) placeNew(ctx context.Context, texts map[string]search.DenseText) error {
+	v := d.vectors
 	list, version, err := d.store.Embeddings(ctx, v.space, v.version)
 	if err != nil {
 		return err
@@ -96,7 +116,7 @@ func (d *discovery) place(ctx context.Context) error {
 	fresh := map[string][]float32{}
 	for _, e := range list {
 		v.stored[e.Ref] = e.TextHash
-		if _, there := texts[e.Ref]; there && exact {
+		if _, there := texts[e.Ref]; there && d.finder.Exact() {
 			fresh[e.Ref], v.placed[e.Ref] = e.Vector, true
 		}
 	}
@@ -133,6 +153,9 @@ func (v *vectors) missing(texts map[string]search.DenseText) []text {
 // embed makes and stores the vectors of some texts. What the things have learnt from
 // use stays with them.
 func (d *discovery) embed(ctx context.Context, list []text) error {
+	if len(list) == 0 {
+		return nil
+	}
 	v := d.vectors
 	texts := make([]string, len(list))
 	for i, t := range list {
@@ -160,8 +183,11 @@ func (d *discovery) embed(ctx context.Context, list []text) error {
 		if err := d.store.ChangeEmbeddings(ctx, v.space, keys, change); err != nil {
 			return fmt.Errorf("store vectors: %w", err)
 		}
+		for _, t := range list[from:to] {
+			v.stored[t.Ref] = t.hash
+		}
 	}
-	return d.place(ctx)
+	return nil
 }
 
 // combined is an embedding with the vector of its text and what it has learnt.

@@ -53,12 +53,19 @@ func (m memory) Finish(ctx context.Context, finished []execute.Finished) (execut
 	}, err
 }
 
-// tell says what the runs that succeeded have served.
+// tell says what the runs that succeeded have served, by which calls that did too.
 func (m memory) tell(finished []execute.Finished) {
 	for _, f := range finished {
-		if f.Trace.Run.Status == trace.Succeeded && m.served != nil {
-			m.served(f.Trace.Run.Intent, f.Trace.ToolsUsed, f.Trace.Run.Capability)
+		if f.Trace.Run.Status != trace.Succeeded || m.served == nil {
+			continue
 		}
+		var tools []tool.ID
+		for _, c := range f.Trace.Calls {
+			if c.Status == trace.CallOK {
+				tools = append(tools, c.Tool)
+			}
+		}
+		m.served(f.Trace.Run.Intent, tools, f.Trace.Run.Capability)
 	}
 }
 

@@ -41,7 +41,7 @@ func (m *thesaurus) Encode(_ context.Context, texts []string) ([][]float32, erro
 	for _, text := range texts {
 		v := make([]float32, len(concepts)+1)
 		v[len(concepts)] = 0.1 // no text is nothing
-		for _, word := range strings.Fields(strings.ToLower(strings.NewReplacer(",", "", ".", "", ":", "").Replace(text))) {
+		for word := range strings.FieldsSeq(strings.ToLower(strings.NewReplacer(",", "", ".", "", ":", "").Replace(text))) {
 			for i, c := range concepts {
 				if slices.Contains(strings.Fields(c), word) {
 					v[i]++

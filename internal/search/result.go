@@ -153,7 +153,7 @@ func preview(s capability.Source, detail Detail) ProgramPreview {
 		p.Preview = shorten(text, wholePreview)
 	case DetailSchema:
 		p.Preview = shorten(text, longPreview)
-	default:
+	case DetailSignature:
 		p.Preview = shorten(strings.Join(strings.Fields(text), " "), briefPreview)
 	}
 	return p
