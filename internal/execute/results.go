@@ -139,6 +139,7 @@ func (r *Results) ofTask(ctx context.Context, id uuid.UUID, req reading) (*Resul
 	if err != nil {
 		return nil, err
 	}
+	req.node, req.occurrence = node, occurrence
 	call, expires, err := r.call(ctx, id, node, occurrence)
 	if fault.CodeOf(err) == fault.NotFound {
 		return nil, r.missing(ctx, id, node, occurrence)

@@ -17,6 +17,9 @@ type reading struct {
 
 	path []step
 	grep *regexp.Regexp // nil for all lines
+	// The call that is read; no node for the run's own result.
+	node       string
+	occurrence int
 }
 
 // reading checks the request and fills in its defaults.
@@ -59,6 +62,9 @@ func (r *Results) fill(ctx context.Context, a *ResultAnswer, id uuid.UUID, expir
 		if err != nil {
 			return nil, err
 		}
+		if value, err = r.part(ctx, id, req, value); err != nil {
+			return nil, err
+		}
 		kept.key = key
 		if kept.view, err = req.view(ctx, value); err != nil {
 			return nil, err
@@ -90,12 +96,22 @@ func (r *Results) whole(key viewKey, load func() (json.RawMessage, error)) (stri
 	return value, nil
 }
 
-// view makes the text that was asked for of a whole result.
+// part is what the request's path leads to in a whole result; where that is a data_ref,
+// what it stands for.
+func (r *Results) part(ctx context.Context, id uuid.UUID, req reading, whole string) (string, error) {
+	value, err := follow(whole, req.path)
+	if err != nil {
+		return "", err
+	}
+	if ref, ok := referred(req.path, value); ok {
+		return r.payload(ctx, id, req, ref)
+	}
+	return value, nil
+}
+
+// view makes the text that was asked for of the chosen value.
 func (req reading) view(ctx context.Context, value string) (*view, error) {
-	value, err := follow(value, req.path)
 	switch {
-	case err != nil:
-		return nil, err
 	case req.grep != nil:
 		return grep(ctx, value, req.grep)
 	case req.Format == formatShape:

@@ -70,7 +70,11 @@ func (f *fakeResults) CallHead(_ context.Context, _ uuid.UUID, node string, occu
 
 func (f *fakeResults) CallResult(_ context.Context, _ uuid.UUID, node string, occurrence int) (json.RawMessage, time.Time, error) {
 	f.reads++
-	return f.calls[taskID(node, occurrence)].Result, f.expires, nil
+	c, ok := f.calls[taskID(node, occurrence)]
+	if !ok {
+		return nil, time.Time{}, fault.New(fault.NotFound, "no call")
+	}
+	return c.Result, f.expires, nil
 }
 
 func (f *fakeResults) CallNodes(context.Context, uuid.UUID, int) ([]trace.Call, error) {
@@ -226,6 +230,34 @@ func TestCacheForgetsWhatWasNotUsedForLongest(t *testing.T) {
 	}
 	if len(c.kept) > maxViews {
 		t.Errorf("%d are kept", len(c.kept))
+	}
+}
+
+func TestAPayloadIsReadByItsReference(t *testing.T) {
+	f := newResults(uuid.New())
+	f.run.Result = json.RawMessage(`{"data_ref":"blob:0"}`)
+	image := `{"type":"image","mimeType":"image/png","data_ref":"blob:0","bytes":6}`
+	f.add(ok("n1", 1, `["a picture",`+image+`]`))
+	f.add(ok("n1", 2, image))
+	f.add(ok("n1/blob:0", 1, `"iVBORw0K"`))
+	f.add(ok("n3", 1, `{"data_ref":"a word"}`))
+	r := browse(t, f)
+	for name, c := range map[string]struct {
+		task, path, want string
+		code             fault.Code
+	}{
+		"kept":           {"n1", "[1].data_ref", "VBORw", ""},
+		"its place":      {"n1", "[1]", image[1:6], ""},
+		"not kept":       {"n1@2", "data_ref", "", fault.NotFound},
+		"of the run":     {"", "data_ref", "", fault.NotFound},
+		"something else": {"n3", "data_ref", " word", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := r.Get(t.Context(), ResultRequest{WorkflowID: f.id.String(), TaskID: c.task, Path: c.path, Offset: 1, Limit: 5})
+			if a.Content != c.want || c.code == "" && a.Error != nil || c.code != "" && (a.Error == nil || a.Error.Code != c.code) {
+				t.Errorf("got %s", mustJSON(a))
+			}
+		})
 	}
 }
 

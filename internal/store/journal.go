@@ -132,7 +132,7 @@ func (s *Store) Calls(ctx context.Context, run uuid.UUID) ([]trace.Call, error) 
 	return collect(ctx, s, `
 		select task_id, occurrence, seq, iteration, parent_task, tool, args_hash, args, status,
 			case when expires_at is null or expires_at > @now then result end, bytes, content_type, error, started_at, duration_ms
-		from task_result where workspace_id = @ws and workflow_id = @id
+		from task_result where workspace_id = @ws and workflow_id = @id and `+isCall+`
 		order by seq, started_at, task_id, occurrence`,
 		pgx.NamedArgs{"id": run, "now": s.now()}, scanCall)
 }
@@ -142,7 +142,7 @@ func (s *Store) Journal(ctx context.Context, run uuid.UUID) ([]trace.Call, error
 	return collect(ctx, s, `
 		select task_id, occurrence, seq, iteration, parent_task, tool, args_hash, args, status, result, bytes, content_type, error,
 			started_at, duration_ms
-		from task_result where workspace_id = @ws and workflow_id = @id
+		from task_result where workspace_id = @ws and workflow_id = @id and `+isCall+`
 		order by seq, started_at, task_id, occurrence`, pgx.NamedArgs{"id": run}, scanCall)
 }
 

@@ -14,6 +14,10 @@ import (
 	"github.com/pml-run/pml/internal/trace"
 )
 
+// isCall tells the entries of the journal that are calls from the payloads beside them,
+// whose node is that of the call with their reference behind it.
+const isCall = `task_id not like '%/blob:%'`
+
 // head is what is known of a result that is not read.
 type head struct {
 	stored
@@ -70,7 +74,7 @@ func (s *Store) CallHead(ctx context.Context, run uuid.UUID, node string, occurr
 func (s *Store) CallNodes(ctx context.Context, run uuid.UUID, limit int) ([]trace.Call, error) {
 	return collect(ctx, s, `
 		select task_id, max(tool), max(occurrence) from task_result
-		where workspace_id = @ws and workflow_id = @id
+		where workspace_id = @ws and workflow_id = @id and `+isCall+`
 		group by task_id order by min(seq), task_id limit @limit`,
 		pgx.NamedArgs{"id": run, "limit": limit}, func(row pgx.CollectableRow) (trace.Call, error) {
 			var c trace.Call

@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"math/rand/v2"
 	"testing"
@@ -65,6 +66,18 @@ func TestNodesAndInnerRuns(t *testing.T) {
 	}
 	if err := s.RecordCalls(ctx, inner.ID, []trace.Call{newCall("n7", 1, 1, "fs:c")}); err != nil {
 		t.Fatal(err)
+	}
+	payload := newCall("n1/blob:0", 1, 1, "fs:a") // stands beside its call and is none
+	if err := s.RecordCalls(ctx, outer.ID, []trace.Call{payload}); err != nil {
+		t.Fatal(err)
+	}
+	if got, _, err := s.CallResult(ctx, outer.ID, "n1/blob:0", 1); err != nil || !bytes.Equal(got, payload.Result) {
+		t.Errorf("payload: %s, %v", got, err)
+	}
+	for name, list := range map[string]func(context.Context, uuid.UUID) ([]trace.Call, error){"calls": s.Calls, "journal": s.Journal} {
+		if calls, err := list(ctx, outer.ID); err != nil || len(calls) != 3 {
+			t.Errorf("%s: %+v, %v", name, calls, err)
+		}
 	}
 	nodes, err := s.CallNodes(ctx, outer.ID, 10)
 	want := []trace.Call{{NodeID: "n1", Tool: "fs:a", Occurrence: 1}, {NodeID: "n2", Tool: "fs:b", Occurrence: 2}}
