@@ -18,7 +18,7 @@ import (
 const (
 	defaultLimit = 8
 	maxLimit     = 50
-	maxIntent    = 8 << 10 // bytes; a model reads the first few hundred words
+	maxIntent    = 32 << 10 // bytes; a model reads the first few hundred words
 	maxContext   = 50      // tools just used
 )
 
