@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -100,9 +101,7 @@ func TestADAGIsReplannedAfterALayer(t *testing.T) {
 	}
 	goOn := func(decision string, more map[string]any) layered {
 		arguments := map[string]any{"intent": "go on", "continue": map[string]any{"workflow_id": first.WorkflowID, "decision": decision}}
-		for k, v := range more {
-			arguments[k] = v
-		}
+		maps.Copy(arguments, more)
 		return l.layered(t, arguments)
 	}
 	second := goOn("approve", nil)

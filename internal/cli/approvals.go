@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -133,7 +134,7 @@ func (policyListCommand) Run(ctx context.Context, a *app) error {
 			for _, r := range rules {
 				number, by := "", ""
 				if r.ID > 0 {
-					number = fmt.Sprint(r.ID)
+					number = strconv.FormatInt(r.ID, 10)
 				}
 				if r.CreatedBy != "" {
 					by = "by " + r.CreatedBy

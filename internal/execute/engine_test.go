@@ -107,7 +107,10 @@ func (*fakeStore) AddDependency(context.Context, uuid.UUID, uuid.UUID, capabilit
 	return nil
 }
 
-func (*fakeStore) LostRuns(context.Context, time.Time, string) ([]uuid.UUID, error) { return nil, nil }
+func (*fakeStore) LostRuns(context.Context, time.Time, string) ([]uuid.UUID, error) {
+	return nil, nil
+}
+
 func (*fakeStore) ExpireApprovals(context.Context, time.Time) ([]policy.Approval, error) {
 	return nil, nil
 }

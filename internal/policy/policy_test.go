@@ -7,12 +7,10 @@ import (
 	"github.com/pml-run/pml/internal/tool"
 )
 
-func claim(v bool) *bool { return &v }
-
 var (
-	reads    = tool.Annotations{ReadOnly: claim(true)}
-	adds     = tool.Annotations{ReadOnly: claim(false), Destructive: claim(false)}
-	destroys = tool.Annotations{Destructive: claim(true)}
+	reads    = tool.Annotations{ReadOnly: new(true)}
+	adds     = tool.Annotations{ReadOnly: new(false), Destructive: new(false)}
+	destroys = tool.Annotations{Destructive: new(true)}
 )
 
 // rules reads "deny *:x, ask a:b, always c:d".
