@@ -19,7 +19,7 @@ const (
 	defaultLimit = 8
 	maxLimit     = 50
 	maxIntent    = 32 << 10 // bytes; a model reads the first few hundred words
-	maxContext   = 50      // tools just used
+	maxContext   = 50       // tools just used
 )
 
 // Request is what a client asks of pml_discover.
