@@ -66,6 +66,8 @@ type Config struct {
 	Rules Rules
 	// Matcher finds what an intent alone asks for; nil: every request needs a program.
 	Matcher Matcher
+	// Cache may answer runs that only read; nil: every run is carried out.
+	Cache *Cache
 	// Approvals say how persons are asked; nil means the defaults.
 	Approvals func() ApprovalOptions
 	Now       func() time.Time
@@ -277,6 +279,16 @@ func (e *Engine) register(r *activeRun) error {
 	e.active[r.run.ID] = r
 	e.wg.Add(1) // pairs with Done in carryOut
 	return nil
+}
+
+// enter keeps the engine from stopping until wg.Done; false where it is.
+func (e *Engine) enter() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.closing {
+		e.wg.Add(1)
+	}
+	return !e.closing
 }
 
 func (e *Engine) unregister(id uuid.UUID) {

@@ -43,6 +43,9 @@ type gate struct {
 	held   atomic.Bool // a person was asked meanwhile
 	layers bool        // the program stops after layers
 
+	trusted bool // a person vouches for tools that claim nothing
+	written written
+
 	mu      sync.Mutex
 	ledgers map[int]*ledger // by the frame that a program or capability began in
 	calling int             // calls that tools are working on
@@ -53,7 +56,7 @@ var _ sandbox.Host = (*gate)(nil)
 
 func newGate(e *Engine, run trace.Run, ready *prepared, req Request) *gate {
 	return &gate{
-		engine: e, run: run, inner: ready.inner, progress: req.Progress, log: req.Log, layers: req.Options.PerLayer, consent: &consent{}, last: run.StartedAt,
+		engine: e, run: run, inner: ready.inner, progress: req.Progress, log: req.Log, layers: req.Options.PerLayer, consent: &consent{}, last: run.StartedAt, trusted: ready.cache.trusted(),
 		ledgers: map[int]*ledger{0: newLedger(run.ID, 0)},
 	}
 }
@@ -96,6 +99,9 @@ func (g *gate) make(ctx context.Context, l *ledger, at place, c sandbox.Call, ta
 	i := l.add(g.entry(c, target.ID, trace.CallStarted), c.Seq)
 	if err := g.open(ctx, l, i, target); err != nil {
 		return g.reply(ctx, l, at, i, !target.ReadOnly(), nil, err)
+	}
+	if !target.ReadOnly() && (!g.trusted || claimsToWrite(target)) {
+		g.written.note(ctx, g.engine.config.Cache, target.ID)
 	}
 	raw, err := g.engine.upstream.Call(ctx, target.ID, c.Args, g.Progress)
 	if err == nil {

@@ -33,6 +33,7 @@ type prepared struct {
 	capability capability.Capability
 	created    bool
 	inner      map[string]inner // the capabilities that it may call, by the name it uses
+	cache      *cachePlan       // nil where neither a cache was asked nor one gets the result
 }
 
 // inner is a capability that a program calls.

@@ -86,9 +86,13 @@ type Options struct {
 	Name string `json:"name,omitempty"`
 	// PerLayer has a DAG stop after each of its layers, until its client says how to go on.
 	PerLayer bool `json:"per_layer_validation,omitempty"`
+	// UseCache false has the program run although its result is known; nil is true.
+	UseCache *bool `json:"use_cache,omitempty"`
 	// DryRun shows what the program would do.
 	DryRun DryRun `json:"dry_run,omitzero"`
 }
+
+func (o Options) mayUseCache() bool { return o.UseCache == nil || *o.UseCache }
 
 func (o Options) timeout() time.Duration {
 	if o.TimeoutMS == 0 {
@@ -179,6 +183,9 @@ type Answer struct {
 	Approval *policy.Approval `json:"approval,omitempty"`
 	Layer    *Layer           `json:"layer,omitempty"`
 	DryRun   *DryReport       `json:"dry_run,omitempty"`
+	// CacheHit is the level of the cache that has answered, CacheAgeMS the result's age.
+	CacheHit   string  `json:"cache_hit,omitempty"`
+	CacheAgeMS float64 `json:"cache_age_ms,omitempty"`
 
 	// What an intent without a program has come to.
 	Matched     *Matched          `json:"match,omitempty"`

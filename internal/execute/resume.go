@@ -142,6 +142,7 @@ func (e *Engine) recoverLost(ctx context.Context, now time.Time) error {
 	ids, err := e.store.LostRuns(ctx, e.lostBefore(now), e.owner)
 	if len(ids) > 0 {
 		e.config.Logger.WarnContext(ctx, "runs have lost their gateway and are taken up", "runs", len(ids))
+		e.config.Cache.lost(ctx)
 	}
 	for _, id := range ids {
 		e.wg.Go(func() {

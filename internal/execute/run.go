@@ -47,6 +47,9 @@ func (e *Engine) Execute(ctx context.Context, req Request) *Answer {
 	if len(asks) > 0 {
 		return e.askBefore(ctx, req, ready, asks)
 	}
+	if a := e.fromCache(ctx, req, ready); a != nil {
+		return a
+	}
 	r, err := e.begin(ctx, req, ready)
 	if err != nil {
 		return e.refused(err)
@@ -122,12 +125,14 @@ func (e *Engine) carryOut(r *activeRun, req Request) {
 	defer close(r.done)
 	defer e.unregister(r.run.ID)
 	defer r.cancel(nil)
+	defer func() { r.gate.written.settle(r.ctx, e.config.Cache) }() // what came after the one below
 	defer func() {
 		if p := recover(); p != nil {
 			r.answer = &Answer{Status: StatusFailed, WorkflowID: r.run.ID.String(), Error: e.internal(r.run.ID, fmt.Errorf("panic: %v\n%s", p, debug.Stack()))}
 		}
 	}()
 	outcome, err := e.sandbox.Run(r.ctx, e.program(r, req), r.gate)
+	r.gate.written.settle(r.ctx, e.config.Cache)
 	if cause := context.Cause(r.ctx); err != nil && (errors.Is(cause, errSuspended) || errors.Is(cause, errReplanned)) {
 		r.answer = e.park(r.ctx, r)
 		return
@@ -138,6 +143,7 @@ func (e *Engine) carryOut(r *activeRun, req Request) {
 		r.answer = &Answer{Status: StatusFailed, WorkflowID: r.run.ID.String(), Error: e.fault(r.run.ID, err)}
 		return
 	}
+	e.remember(r, finished)
 	r.answer = finalAnswer(r, finished[0].Trace, outcome, learnt)
 	if n := len(r.answer.ToolFailures); n > 0 && finished[0].Trace.Success && !learnt.Saved {
 		e.config.Logger.InfoContext(r.ctx, "capability not saved due to tool failures", "intent", req.Intent, "failed_tools", failedTools(r.answer.ToolFailures))
