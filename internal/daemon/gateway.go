@@ -191,7 +191,8 @@ func listenUnix(ctx context.Context, path string) (net.Listener, error) {
 }
 
 // publicHandler is what the TCP address serves: MCP, health and metrics, behind
-// protection against other origins and, beyond loopback, a bearer token.
+// protection against other origins and, beyond loopback, a bearer token. With a
+// token, approvals and rules are there, too.
 func (g *Gateway) publicHandler() (http.Handler, error) {
 	mux := http.NewServeMux()
 	mux.Handle("/mcp", g.mcp.Handler())
@@ -201,6 +202,9 @@ func (g *Gateway) publicHandler() (http.Handler, error) {
 	if token == "" && !loopback(g.options.HTTP) {
 		return nil, fault.New(fault.InvalidInput, "%s is reachable from other machines and no token is set", g.options.HTTP).
 			WithHint("set PML_TOKEN, which clients send as a bearer token, or listen on 127.0.0.1")
+	}
+	if token != "" { // without one, whoever reaches the address could approve for the person
+		mux.Handle("/v1/", httpapi.NewServer(g, g.logger).ControlHandler())
 	}
 	return http.NewCrossOriginProtection().Handler(requireToken(token, mux)), nil
 }

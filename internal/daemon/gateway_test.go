@@ -210,3 +210,23 @@ func writeFile(t *testing.T, path, content string) {
 		t.Fatal(err)
 	}
 }
+
+// TestApprovalsNeedAToken: without a token the public address has no door for them.
+func TestApprovalsNeedAToken(t *testing.T) {
+	g := newGateway(t)
+	for token, want := range map[string]int{"": http.StatusNotFound, "secret": http.StatusOK} {
+		g.options.Getenv = func(string) string { return token }
+		g.options.HTTP = "127.0.0.1:0"
+		h, err := g.publicHandler()
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := httptest.NewRequest(http.MethodGet, "/v1/approvals", http.NoBody)
+		r.Header.Set("Authorization", "Bearer "+token)
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		if w.Code != want {
+			t.Errorf("with the token %q: %d, want %d", token, w.Code, want)
+		}
+	}
+}

@@ -23,6 +23,14 @@ type ControlBackend interface {
 	RevokeRule(ctx context.Context, id int64) error
 }
 
+// ControlHandler serves only what a person decides with: approvals and rules. It
+// belongs behind a token.
+func (s *Server) ControlHandler() http.Handler {
+	mux := http.NewServeMux()
+	s.addControl(mux)
+	return mux
+}
+
 func (s *Server) addControl(mux *http.ServeMux) {
 	mux.HandleFunc("GET /v1/approvals", s.handle(func(r *http.Request) (any, error) { return s.backend.Approvals(r.Context()) }))
 	mux.HandleFunc("GET /v1/approvals/{id}", s.handle(func(r *http.Request) (any, error) {
