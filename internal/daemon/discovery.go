@@ -167,7 +167,7 @@ func (d *discovery) followVectors(ctx context.Context) {
 		}
 		if err := d.embedAll(ctx); err != nil && ctx.Err() == nil {
 			d.logger.WarnContext(ctx, "the descriptions of tools could not be embedded", "error", err)
-			pause(ctx, lookEvery, nil)
+			pause(ctx, retryEmbedding, nil)
 			continue
 		}
 		pause(ctx, readAllEvery, d.vectorsDue)

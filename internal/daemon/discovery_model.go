@@ -11,17 +11,19 @@ import (
 	"github.com/pml-run/pml/internal/embedding"
 )
 
-// retryModel is how long after a model could not be opened it is tried again.
-const retryModel = time.Minute
+const (
+	// retryModel is how long after a model could not be opened it is tried again,
+	// retryEmbedding how long after it, or the store, has failed.
+	retryModel     = time.Minute
+	retryEmbedding = 15 * time.Second
+)
 
-// keepModel opens the configured model, unless it is open.
+// keepModel opens the configured model, unless it is open. It is called by one
+// goroutine; others can refresh while it fetches.
 func (d *discovery) keepModel(ctx context.Context) error {
-	d.learning.Lock()
-	defer d.learning.Unlock()
-	if d.vectors != nil && d.vectors.model.settings == d.settings() {
+	if d.modelIsOpen() {
 		return nil
 	}
-	d.forgetModelLocked("the embedding model is being fetched and loaded")
 	m, err := d.model(ctx)
 	if err == nil && m.Dimensions() == 0 {
 		_, err = m.Encode(ctx, []string{"tool"}) // the first answer tells
@@ -33,9 +35,22 @@ func (d *discovery) keepModel(ctx context.Context) error {
 		d.finder.SetEncoder(nil, err.Error())
 		return err
 	}
+	d.learning.Lock()
+	defer d.learning.Unlock()
 	d.vectors = newVectors(m)
 	d.space.Store(&d.vectors.space)
 	return nil
+}
+
+// modelIsOpen closes a model that is no longer the configured one.
+func (d *discovery) modelIsOpen() bool {
+	d.learning.Lock()
+	defer d.learning.Unlock()
+	if d.vectors != nil && d.vectors.model.settings == d.settings() {
+		return true
+	}
+	d.forgetModelLocked("the embedding model is being fetched and loaded")
+	return false
 }
 
 // forgetModelLocked closes the model that is open. Vectors of two models do not
@@ -79,8 +94,12 @@ func (p *parts) openModel(o Options) func(context.Context) (*model, error) {
 			}
 			return &model{Encoder: r, close: func() error { return nil }, settings: c}, nil
 		case "folder":
+			dir := c.Path
+			if !filepath.IsAbs(dir) {
+				dir = filepath.Join(filepath.Dir(p.config.path), dir)
+			}
 			return openFolder(o, c, embedding.LocalOptions{
-				Dir: c.Path, Model: cmp.Or(c.Model, filepath.Base(c.Path)),
+				Dir: dir, Model: cmp.Or(c.Model, filepath.Base(c.Path)),
 				QueryPrefix: c.QueryPrefix, DocumentPrefix: c.DocumentPrefix,
 			})
 		default:

@@ -286,6 +286,11 @@ func testFullQueue(t *testing.T, s *store.Store) {
 		t.Errorf("measured %v, %v; want that 5 were dropped", measured, err)
 	}
 	b.Served("", []tool.ID{"s:t0"}, uuid.Nil) // nothing to learn
+	b.used.after = 1                          // the tool's own text
+	if err := b.Refresh(t.Context()); err == nil || len(b.served) != mostServed {
+		t.Errorf("after a failure %d wait, %v; want all", len(b.served), err)
+	}
+	b.used.after = 0
 	b.refresh(t)
 	list, _, err := s.Embeddings(t.Context(), b.vectors.space, 0)
 	if err != nil || len(list) != 1 || list[0].Uses != 10 || len(b.served) != 0 {

@@ -22,6 +22,9 @@ func (d *discovery) learn(ctx context.Context) error {
 			return nil
 		}
 		if err := d.learnFrom(ctx, list); err != nil {
+			for _, u := range list {
+				d.wait(u)
+			}
 			return err
 		}
 		if list[0].attempts > 0 {
