@@ -197,6 +197,18 @@ return { lines: text.split("\n").length, found };`},
 			return s.ID == "filesystem:read_text_file"
 		})
 	})
+	// Words that nothing has in common with what served them, until it has.
+	if o := f.call(t, map[string]any{
+		"intent":         "frobnicate the quux",
+		"implementation": map[string]any{"type": "code", "code": "return await mcp.memory.read_graph({})"},
+	}); o.Status != "success" {
+		t.Fatalf("the program did not run: %+v", o)
+	}
+	if meaningful(t) {
+		f.until(t, map[string]any{"intent": "quux frobnicate", "limit": 1, "filter": map[string]any{"type": "tool"}}, func(a search.Answer) bool {
+			return a.Results[0].ID == "memory:read_graph"
+		})
+	}
 	schema, raw := f.discover(t, map[string]any{"intent": "filesystem:readTextFile", "limit": 1, "detail": "schema"})
 	if r := schema.Results[0]; r.ID != "filesystem:read_text_file" || len(r.InputSchema) == 0 || r.OutputSource != "declared" || len(r.ExampleArgs) == 0 {
 		t.Errorf("schema detail: %s", raw)
