@@ -57,10 +57,10 @@ type folder struct {
 	root, home, config, files string
 }
 
-// newFolder makes a folder whose gateway allows every call.
+// newFolder makes a folder whose gateway allows every call and carries every run out.
 func newFolder(tb testing.TB) folder {
 	tb.Helper()
-	return newFolderWith(tb, map[string]any{"permissions": map[string]any{"default": "allow"}})
+	return newFolderWith(tb, map[string]any{"permissions": map[string]any{"default": "allow"}, "cache": map[string]any{"disabled": true}})
 }
 
 // newFolderWith makes a folder with more keys in its configuration.

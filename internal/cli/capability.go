@@ -24,6 +24,7 @@ type capabilityCommand struct {
 	Rename   capabilityRenameCommand   `cmd:"" help:"Give one another name; the old one stays an alias."`
 	Rollback capabilityRollbackCommand `cmd:"" help:"Make an earlier version the one that runs."`
 	Retire   capabilityRetireCommand   `cmd:"" help:"Put one away: it is no longer found or run."`
+	Cache    capabilityCacheCommand    `cmd:"" help:"Show or say whether its results may be answered from the cache."`
 	Export   capabilityExportCommand   `cmd:"" help:"Write capabilities to stdout or a file, for another installation."`
 	Import   capabilityImportCommand   `cmd:"" help:"Read such a file; what is in it starts as candidates."`
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/pml-run/pml/internal/capability"
+	"github.com/pml-run/pml/internal/execute"
 	"github.com/pml-run/pml/internal/learn"
 	"github.com/pml-run/pml/internal/store"
 	"github.com/pml-run/pml/internal/tool"
@@ -16,9 +17,10 @@ import (
 const guessedTools = 1500
 
 // consequences draws what follows from a change of the catalog: which tool could
-// give to which, and which capabilities have lost a tool.
+// give to which, and which capabilities have lost a tool. What is cached of changed tools goes.
 type consequences struct {
 	store    *store.Store
+	cache    *execute.Cache
 	upstream *upstream.Manager
 	logger   *slog.Logger
 	wake     chan struct{}
@@ -28,8 +30,8 @@ type consequences struct {
 }
 
 // startConsequences follows the manager's catalog until the returned function is called.
-func startConsequences(ctx context.Context, s *store.Store, m *upstream.Manager, logger *slog.Logger) (stop func()) {
-	c := &consequences{store: s, upstream: m, logger: logger.With("system", "catalog"), wake: make(chan struct{}, 1), changed: map[tool.ID]bool{}}
+func startConsequences(ctx context.Context, s *store.Store, cache *execute.Cache, m *upstream.Manager, logger *slog.Logger) (stop func()) {
+	c := &consequences{store: s, cache: cache, upstream: m, logger: logger.With("system", "catalog"), wake: make(chan struct{}, 1), changed: map[tool.ID]bool{}}
 	m.OnChange(c.note)
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
@@ -68,6 +70,7 @@ func (c *consequences) run(ctx context.Context) {
 }
 
 func (c *consequences) draw(ctx context.Context, changed map[tool.ID]bool) error {
+	dropChanged(ctx, c.cache, changed, c.logger)
 	catalog := c.upstream.Catalog()
 	for id := range changed {
 		if _, there := catalog.Get(id); there {

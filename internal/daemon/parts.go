@@ -30,6 +30,7 @@ type parts struct {
 	upstream *upstream.Manager
 	sandbox  *sandbox.Pool
 	rules    *rules
+	cache    *execute.Cache
 	signing  []byte // signs what clients give back with an answer
 	engine   *execute.Engine
 	results  *execute.Results
@@ -43,7 +44,7 @@ type parts struct {
 func assemble(ctx context.Context, o Options, registry prometheus.Registerer) (*parts, error) {
 	p := &parts{}
 	steps := []func(context.Context, Options, prometheus.Registerer) error{
-		p.findDeno, p.readConfig, p.startWatchdog, p.openStore, p.readRules, p.startUpstream, p.startDiscovery, p.startSandbox, p.startEngine,
+		p.findDeno, p.readConfig, p.startWatchdog, p.openStore, p.readRules, p.openCache, p.startUpstream, p.startDiscovery, p.startSandbox, p.startEngine,
 	}
 	for _, step := range steps {
 		if err := step(ctx, o, registry); err != nil {
@@ -140,7 +141,7 @@ func (p *parts) startUpstream(ctx context.Context, o Options, registry prometheu
 		Servers: c.Servers, Store: p.store, Logger: o.Logger, Watchdog: p.watchdog, Roots: c.Roots,
 		Registerer: registry, Version: o.Version,
 	})
-	p.onStop(startConsequences(ctx, p.store, m, o.Logger))
+	p.onStop(startConsequences(ctx, p.store, p.cache, m, o.Logger))
 	if err := m.Start(ctx); err != nil {
 		return fmt.Errorf("start servers: %w", err)
 	}
@@ -170,7 +171,7 @@ func (p *parts) startSandbox(ctx context.Context, o Options, registry prometheus
 func (p *parts) startEngine(ctx context.Context, o Options, _ prometheus.Registerer) error {
 	p.engine = execute.New(memory{p.store, p.found.Served}, p.upstream, p.sandbox, execute.Config{
 		Logger: o.Logger, Version: o.Version, Limits: p.config.limits(), Exclusive: o.DatabaseURL == "",
-		Rules: p.rules, Approvals: p.config.approvals, Matcher: matcher{p.finder},
+		Rules: p.rules, Approvals: p.config.approvals, Matcher: matcher{p.finder}, Cache: p.cache,
 	})
 	if err := p.engine.Start(ctx); err != nil {
 		return fmt.Errorf("start engine: %w", err)

@@ -70,6 +70,7 @@ type Cache struct {
 	options CacheOptions
 	hits    *prometheus.CounterVec
 	misses  prometheus.Counter
+	keeping sync.WaitGroup // results on their way into the store
 
 	mu   sync.Mutex
 	kept *otter.Cache[capability.CacheKey, keptResult]
@@ -229,20 +230,29 @@ func (c *Cache) keepInMemory(p *cachePlan, name string, result json.RawMessage, 
 	}
 }
 
-// keepInStore keeps a result for after this gateway. The store sees for itself what was
-// written meanwhile.
+// keepInStore keeps a result for after this gateway; the answer need not wait for it.
+// The store sees for itself what was written meanwhile.
 func (c *Cache) keepInStore(ctx context.Context, p *cachePlan, result json.RawMessage) {
 	if !c.unchanged(p) {
 		return
 	}
-	if _, err := c.store.KeepResult(ctx, p.key, result, p.servers, p.since, p.config); err != nil {
-		c.options.Logger.WarnContext(ctx, "a result was not kept in the cache", "error", err)
+	c.keeping.Go(func() {
+		if _, err := c.store.KeepResult(ctx, p.key, result, p.servers, p.since, p.config); err != nil {
+			c.options.Logger.WarnContext(ctx, "a result was not kept in the cache", "error", err)
+		}
+	})
+}
+
+// wait waits for what is on its way into the store.
+func (c *Cache) wait() {
+	if c != nil {
+		c.keeping.Wait()
 	}
 }
 
 // Entries lists the results in memory, the newest first.
 func (c *Cache) Entries() []capability.CacheEntry {
-	var out []capability.CacheEntry
+	out := []capability.CacheEntry{}
 	ttl, now := c.ttl(), c.options.Now()
 	for k, e := range c.kept.All() {
 		if now.Sub(e.at) >= ttl {

@@ -61,7 +61,7 @@ func (e *Engine) remember(r *activeRun, finished []Finished) {
 	}
 	run := finished[0].Trace.Run
 	c.keepInMemory(p, r.ready.capability.Name, run.Result, run.StartedAt)
-	e.wg.Go(func() { c.keepInStore(ctx, p, run.Result) }) // the answer need not wait for it
+	c.keepInStore(ctx, p, run.Result)
 }
 
 // keepable reports whether a run may stand for later ones: it succeeded without a

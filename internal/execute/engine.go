@@ -185,6 +185,7 @@ func (e *Engine) Stop() {
 		e.stop(errStopping)
 	}
 	e.wg.Wait()
+	e.config.Cache.wait()
 }
 
 // Drain refuses new runs and waits until the present ones end or ctx does.

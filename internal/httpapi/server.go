@@ -41,6 +41,7 @@ type Backend interface {
 	Move(ctx context.Context, url string) error
 	CapabilityBackend
 	ControlBackend
+	CacheBackend
 	// ServeStream serves one MCP session over a pair of streams.
 	ServeStream(ctx context.Context, in io.ReadCloser, out io.WriteCloser) error
 }
@@ -72,6 +73,7 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("GET /v1/stdio", s.stdio)
 	s.addCapabilities(mux)
 	s.addControl(mux)
+	s.addCache(mux)
 	return mux
 }
 

@@ -187,29 +187,34 @@ func (s *Store) CachedResults(ctx context.Context) ([]capability.CacheEntry, err
 		pgx.NamedArgs{"now": s.now(), "most": mostCached}, pgx.RowToStructByName[capability.CacheEntry])
 }
 
-// SetCacheConfig changes what is said about keeping the results of a capability, and
-// drops those that are kept. It returns the capability's id.
-func (s *Store) SetCacheConfig(ctx context.Context, name string, c capability.CacheConfig) (uuid.UUID, error) {
-	if err := c.Check(); err != nil {
-		return uuid.Nil, err
-	}
-	b, err := json.Marshal(c)
-	if err != nil {
-		return uuid.Nil, err
-	}
+// ChangeCacheConfig changes what is said about keeping the results of a capability. It
+// returns the capability's id and what is said now.
+func (s *Store) ChangeCacheConfig(ctx context.Context, name string, change func(*capability.CacheConfig)) (uuid.UUID, capability.CacheConfig, error) {
 	var id uuid.UUID
-	err = s.changeNamed(ctx, name, func(ctx context.Context, tx *Tx, of capability.Capability) error {
-		id = of.ID
-		_, err := tx.tx.Exec(ctx, `
-			update workflow_pattern set cache_config = @config, updated_at = now() where workspace_id = @ws and pattern_id = @id`,
-			s.args(pgx.NamedArgs{"id": id, "config": jsonb(b)}))
+	var c capability.CacheConfig
+	err := s.changeNamed(ctx, name, func(ctx context.Context, tx *Tx, of capability.Capability) error {
+		id, c = of.ID, capability.CacheConfig{}
+		args := s.args(pgx.NamedArgs{"id": id})
+		var have json.RawMessage
+		row := tx.tx.QueryRow(ctx, `
+			select cache_config from workflow_pattern where workspace_id = @ws and pattern_id = @id for no key update`, args)
+		if err := errors.Join(row.Scan(&have), unmarshal(have, &c)); err != nil {
+			return err
+		}
+		change(&c)
+		if err := c.Check(); err != nil {
+			return err
+		}
+		b, err := json.Marshal(c)
+		if err != nil {
+			return err
+		}
+		args["config"] = jsonb(b)
+		_, err = tx.tx.Exec(ctx, `
+			update workflow_pattern set cache_config = @config, updated_at = now() where workspace_id = @ws and pattern_id = @id`, args)
 		return err
 	})
-	if err != nil {
-		return id, err
-	}
-	_, err = s.DropCached(ctx, capability.Drop{Trigger: capability.DroppedByHand, Capability: id})
-	return id, err
+	return id, c, err
 }
 
 // CacheConfigs returns what was said of those capabilities of which anything was.
