@@ -194,7 +194,8 @@ func (g *dryGate) answer(ctx context.Context, c sandbox.Call, call *DryCall) (js
 		if err != nil {
 			return nil, err
 		}
-		return unwrap(target.ID, raw, c.Raw)
+		value, err := unwrap(target.ID, raw, c.Raw)
+		return value.JSON, err
 	}
 	return g.imagine(ctx, c, target, call)
 }

@@ -104,10 +104,14 @@ func (g *gate) make(ctx context.Context, l *ledger, at place, c sandbox.Call, ta
 		g.written.note(ctx, g.engine.config.Cache, target.ID)
 	}
 	raw, err := g.engine.upstream.Call(ctx, target.ID, c.Args, g.Progress)
+	var value tool.Value
 	if err == nil {
-		raw, err = unwrap(target.ID, raw, c.Raw)
+		value, err = unwrap(target.ID, raw, c.Raw)
 	}
-	return g.reply(ctx, l, at, i, !target.ReadOnly(), raw, err)
+	if err == nil {
+		err = g.keepPayloads(ctx, l.run, c, value.Blobs)
+	}
+	return g.reply(ctx, l, at, i, !target.ReadOnly(), value.JSON, err)
 }
 
 // repeat answers a call as the journal says.
@@ -158,12 +162,30 @@ func (g *gate) Log(text string) {
 }
 
 // unwrap turns a tool's raw result into the value that the program sees.
-func unwrap(id tool.ID, raw json.RawMessage, untouched bool) (json.RawMessage, error) {
-	v, err := tool.Unwrap(id, raw)
+func unwrap(id tool.ID, raw json.RawMessage, untouched bool) (tool.Value, error) {
 	if untouched {
-		return raw, nil
+		return tool.Value{JSON: raw}, nil
 	}
-	return v.JSON, err
+	return tool.Unwrap(id, raw)
+}
+
+// keepPayloads writes the payloads of a result beside its call, before the program
+// learns of them. No tool is named in their entries: they are no calls.
+func (g *gate) keepPayloads(ctx context.Context, run uuid.UUID, c sandbox.Call, blobs []tool.Blob) error {
+	if len(blobs) == 0 {
+		return nil
+	}
+	entries := make([]trace.Call, len(blobs))
+	for i, b := range blobs {
+		entries[i] = trace.Call{
+			NodeID: payloadNode(c.NodeID, b.Ref), Occurrence: c.Occurrence, Status: trace.CallOK, ContentType: b.MIMEType,
+			Result: mustJSON(b.Data), Bytes: int64(len(b.Data)), StartedAt: g.engine.now(),
+		}
+	}
+	if err := g.engine.store.RecordCalls(context.WithoutCancel(ctx), run, entries); err != nil {
+		return fault.New(fault.StorageUnavailable, "the payloads of %s:%s could not be kept: %v", c.Server, c.Tool, err)
+	}
+	return nil
 }
 
 // ledger finds the run that a call belongs to. The first call of a capability
