@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -93,10 +94,11 @@ type Engine struct {
 	validator *tool.Validator
 	planner   *planner
 
-	started time.Time
-	ctx     context.Context // the engine's own life, between Start and Stop
-	stop    context.CancelCauseFunc
-	wg      sync.WaitGroup
+	started    time.Time
+	recovering atomic.Bool
+	ctx        context.Context // the engine's own life, between Start and Stop
+	stop       context.CancelCauseFunc
+	wg         sync.WaitGroup
 
 	mu      sync.Mutex
 	active  map[uuid.UUID]*activeRun

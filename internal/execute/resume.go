@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/pml-run/pml/internal/fault"
 	"github.com/pml-run/pml/internal/policy"
@@ -136,22 +137,36 @@ func addPlans(req *Request, approvals []policy.Approval) error {
 	return nil
 }
 
+// recoverAtOnce is how many lost runs are taken up at the same time: they stand
+// behind nobody, and must not keep new ones from a worker.
+const recoverAtOnce = 3
+
 // recoverLost takes up the runs that have lost their gateway. One in which a call
 // was sent whose outcome nobody knows is not repeated: it is interrupted.
 func (e *Engine) recoverLost(ctx context.Context, now time.Time) error {
 	ids, err := e.store.LostRuns(ctx, e.lostBefore(now), e.owner)
-	if len(ids) > 0 {
-		e.config.Logger.WarnContext(ctx, "runs have lost their gateway and are taken up", "runs", len(ids))
-		e.config.Cache.lost(ctx)
+	if err != nil || len(ids) == 0 || !e.recovering.CompareAndSwap(false, true) {
+		return err
 	}
-	for _, id := range ids {
-		e.wg.Go(func() {
-			if err := e.recover(e.ctx, id); err != nil && e.ctx.Err() == nil {
-				e.config.Logger.WarnContext(e.ctx, "a lost run was not resumed", "workflow_id", id, "error", err)
-			}
-		})
-	}
-	return err
+	e.config.Logger.WarnContext(ctx, "runs have lost their gateway and are taken up", "runs", len(ids))
+	e.wg.Go(func() {
+		defer e.recovering.Store(false)
+		var runs errgroup.Group
+		runs.SetLimit(recoverAtOnce)
+		for _, id := range ids {
+			runs.Go(func() error {
+				if err := e.recover(e.ctx, id); err != nil && e.ctx.Err() == nil {
+					e.config.Logger.WarnContext(e.ctx, "a lost run was not resumed", "workflow_id", id, "error", err)
+				}
+				if r, ok := e.running(id); ok {
+					<-r.done
+				}
+				return nil // the others go on
+			})
+		}
+		_ = runs.Wait()
+	})
+	return nil
 }
 
 func (e *Engine) recover(ctx context.Context, id uuid.UUID) error {
