@@ -165,6 +165,7 @@ func description(text string, detail Detail) string {
 		return shorten(strings.TrimSpace(text), maxText)
 	case DetailSchema:
 		return shorten(strings.TrimSpace(text), longDescription)
+	case DetailSignature: // whole sentences
 	}
 	return brief(strings.Join(strings.Fields(text), " "), briefDescription)
 }
