@@ -115,7 +115,10 @@ func (*fakeStore) ExpireApprovals(context.Context, time.Time) ([]policy.Approval
 	return nil, nil
 }
 
-func (*fakeStore) Trace(context.Context, uuid.UUID) (trace.Trace, error) { return trace.Trace{}, nil }
+func (*fakeStore) Trace(context.Context, uuid.UUID) (trace.Trace, error) {
+	return trace.Trace{}, nil
+}
+
 func (*fakeStore) RunResult(context.Context, uuid.UUID) (json.RawMessage, time.Time, error) {
 	return nil, time.Time{}, nil
 }
