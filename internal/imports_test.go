@@ -50,6 +50,7 @@ var allowed = map[string][]string{
 	"search":          {"fault", "tool", "graph", "capability", "embedding/kernel"}, // its products of vectors
 	"search/evaluate": {"fault", "tool", "capability", "search"},                    // data sets and measurements, never in a request
 	"learn":           {"fault", "tool", "structure", "capability", "trace"},
+	"jobs":            {"fault", "capability", "graph", "learn"},
 
 	// memory
 	"store":           {"fault", "tool", "structure", "policy", "capability", "trace", "supervise", "store/pglite"},
