@@ -1,6 +1,7 @@
 package execute
 
 import (
+	"bytes"
 	"context"
 	"slices"
 
@@ -65,11 +66,11 @@ func (e *Engine) remember(r *activeRun, finished []Finished) {
 }
 
 // keepable reports whether a run may stand for later ones: it succeeded without a
-// failed call, called nothing that was not foreseen, and printed nothing that a later
-// answer would lack.
+// failed call, called nothing that was not foreseen, printed nothing that a later
+// answer would lack, and returns nothing that is read through its own calls.
 func keepable(p *cachePlan, finished []Finished) bool {
 	run := finished[0].Trace.Run
-	if len(run.Logs) > 0 || len(run.Result) == 0 || len(run.Result) > maxCached {
+	if len(run.Logs) > 0 || len(run.Result) == 0 || len(run.Result) > maxCached || bytes.Contains(run.Result, []byte(`"data_ref"`)) {
 		return false
 	}
 	for _, f := range finished {

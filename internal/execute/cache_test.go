@@ -21,14 +21,23 @@ import (
 )
 
 // sameStore is a fakeStore for which one program is one capability.
-type sameStore struct{ *fakeStore }
+type sameStore struct {
+	*fakeStore
+	lost []uuid.UUID
+}
 
 func (sameStore) UpsertCandidate(_ context.Context, c capability.Capability) (capability.Capability, bool, error) {
 	c.ID, c.Version, c.Name = uuid.NewSHA1(uuid.Nil, []byte(c.HashShape)), 1, "it"
 	return c, false, nil
 }
 
-func (sameStore) LostRuns(context.Context, time.Time, string) ([]uuid.UUID, error) { return nil, nil }
+func (s sameStore) LostRuns(context.Context, time.Time, string) ([]uuid.UUID, error) {
+	return s.lost, nil
+}
+
+func (sameStore) ChildRuns(context.Context, uuid.UUID) ([]trace.Run, error) {
+	return nil, errors.New("not to be taken up here")
+}
 
 // fakeCacheStore keeps results in a map, and every drop.
 type fakeCacheStore struct {
@@ -86,6 +95,21 @@ type cacheBundle struct {
 	policy   *policy.Policy
 	runs     int
 	also     fakeSandbox // after the read
+	prints   bool
+}
+
+// printer is a sandbox whose program may print.
+type printer struct {
+	fakeSandbox
+	b *cacheBundle
+}
+
+func (p printer) Run(ctx context.Context, program sandbox.Program, host sandbox.Host) (sandbox.Outcome, error) {
+	o, err := p.fakeSandbox.Run(ctx, program, host)
+	if p.b.prints {
+		o.Logs = []string{"a line"}
+	}
+	return o, err
 }
 
 func (b *cacheBundle) Policy() *policy.Policy  { return b.policy }
@@ -113,7 +137,7 @@ func setupCache(t *testing.T, edit func(*CacheOptions)) *cacheBundle {
 		}
 		return v, err
 	})
-	b.engine = New(sameStore{b.bundle.store}, b.upstream, program, Config{Cache: b.cache, Now: func() time.Time { return b.now }, Rules: b})
+	b.engine = New(sameStore{fakeStore: b.bundle.store}, b.upstream, printer{program, b}, Config{Cache: b.cache, Now: func() time.Time { return b.now }, Rules: b})
 	if err := b.engine.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -242,6 +266,10 @@ func TestWhatIsNotKept(t *testing.T) {
 		"a program that failed": {also: func(context.Context, sandbox.Host) (json.RawMessage, error) {
 			return nil, fault.New(fault.RuntimeError, "x")
 		}},
+		"a reference to a call": {also: func(context.Context, sandbox.Host) (json.RawMessage, error) {
+			return json.RawMessage(`{"data_ref":"blob:0"}`), nil
+		}},
+		"what it printed": {setup: func(b *cacheBundle) { b.prints = true }},
 		"a result that is too big": {also: func(context.Context, sandbox.Host) (json.RawMessage, error) {
 			return mustJSON(make([]byte, maxCached)), nil
 		}},
@@ -408,6 +436,20 @@ func TestACapabilityThatFailsInARowIsDropped(t *testing.T) {
 	b.run(t, reads, withPath("b"))
 	if len(b.cache.Entries()) != 0 {
 		t.Error("still there")
+	}
+}
+
+// TestALostRunDropsEverything: its gateway may have ended between a write and the drop.
+func TestALostRunDropsEverything(t *testing.T) {
+	b := setupCache(t, nil)
+	b.run(t, reads, nil)
+	next := New(sameStore{b.bundle.store, []uuid.UUID{uuid.New()}}, b.upstream, nil, Config{Cache: b.cache})
+	if err := next.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	defer next.Stop()
+	if len(b.cache.Entries()) != 0 || len(b.store.kept) != 0 || b.store.drops[0].Trigger != capability.DroppedByLoss {
+		t.Errorf("in memory %v, in the store %v, drops %v", b.cache.Entries(), b.store.kept, b.store.drops)
 	}
 }
 

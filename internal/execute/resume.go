@@ -149,6 +149,7 @@ func (e *Engine) recoverLost(ctx context.Context, now time.Time) error {
 		return err
 	}
 	e.config.Logger.WarnContext(ctx, "runs have lost their gateway and are taken up", "runs", len(ids))
+	e.config.Cache.lost(ctx)
 	e.wg.Go(func() {
 		defer e.recovering.Store(false)
 		var runs errgroup.Group

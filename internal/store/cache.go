@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/pml-run/pml/internal/capability"
 	"github.com/pml-run/pml/internal/tool"
@@ -58,11 +59,10 @@ func (s *Store) KeepResult(ctx context.Context, k capability.CacheKey, result js
 		"expires": s.now().Add(c.TTL()), "most": c.Entries(), "write": capability.DroppedByWrite,
 	})
 	kept := false
-	err := s.transaction(ctx, func(ctx context.Context, tx *Tx) error {
-		if _, err := tx.tx.Exec(ctx, lockCache, s.args(nil)); err != nil {
-			return err
-		}
-		tag, err := tx.tx.Exec(ctx, `
+	err := s.idempotent(ctx, func(ctx context.Context) error {
+		var b pgx.Batch // one round trip, and one transaction
+		b.Queue(lockCache, args)
+		b.Queue(`
 			insert into capability_cache (workspace_id, capability_id, version, params_hash, result, expires_at)
 			select @ws, @id, @version, @hash, @result, @expires
 			where not exists (
@@ -70,16 +70,17 @@ func (s *Store) KeepResult(ctx context.Context, k capability.CacheKey, result js
 				where workspace_id = @ws and created_at >= @since
 				  and (trigger_type <> @write or split_part(tool_id, ':', 1) = any(@servers::text[])))
 			on conflict (workspace_id, capability_id, version, params_hash) do update
-			set result = excluded.result, expires_at = excluded.expires_at, hit_count = 0, created_at = now(), updated_at = now()`, args)
-		if kept = tag.RowsAffected() == 1; err != nil || !kept {
-			return err
-		}
-		_, err = tx.tx.Exec(ctx, `
+			set result = excluded.result, expires_at = excluded.expires_at, hit_count = 0, created_at = now(), updated_at = now()`, args,
+		).Exec(func(tag pgconn.CommandTag) error {
+			kept = tag.RowsAffected() == 1
+			return nil
+		})
+		b.Queue(`
 			delete from capability_cache
 			where workspace_id = @ws and capability_id = @id and (version, params_hash) in (
 				select version, params_hash from capability_cache
 				where workspace_id = @ws and capability_id = @id order by created_at desc, params_hash <> @hash offset @most)`, args)
-		return err
+		return s.pool.SendBatch(ctx, &b).Close()
 	})
 	return kept && err == nil, err
 }
@@ -105,19 +106,23 @@ func (s *Store) DropCached(ctx context.Context, d capability.Drop) (int64, error
 	case d.Capability != uuid.Nil:
 		condition = `capability_id = @id`
 	}
+	args := s.args(pgx.NamedArgs{
+		"servers": serversOf(d.Writers), "tools": texts(d.Tools), "id": nullID(d.Capability), "trigger": d.Trigger, "more": d.InMemory,
+		"about": about(d), "always": len(d.Writers) > 0 || d.Trigger == capability.DroppedByHand || d.Trigger == capability.DroppedByLoss,
+	})
 	var n int64
-	err := s.transaction(ctx, func(ctx context.Context, tx *Tx) error {
-		if _, err := tx.tx.Exec(ctx, lockCache, s.args(nil)); err != nil {
-			return err
-		}
-		tag, err := tx.tx.Exec(ctx, `delete from capability_cache c where workspace_id = @ws and `+condition, s.args(pgx.NamedArgs{
-			"servers": serversOf(d.Writers), "tools": texts(d.Tools), "id": d.Capability,
-		}))
-		if err != nil {
-			return err
-		}
-		n = tag.RowsAffected()
-		return tx.logDrop(ctx, d, n+d.InMemory)
+	err := s.idempotent(ctx, func(ctx context.Context) error {
+		var b pgx.Batch // one round trip, and one transaction
+		b.Queue(lockCache, args)
+		b.Queue(`
+			with gone as (delete from capability_cache c where workspace_id = @ws and `+condition+` returning 1),
+			logged as (
+				insert into cache_invalidation_log (workspace_id, trigger_type, tool_id, capability_id, entries_invalidated)
+				select @ws, @trigger, nullif(tool, ''), @id, case when at = 1 then n + @more::bigint else 0 end
+				from (select count(*) from gone) as counted (n), unnest(@about::text[]) with ordinality as u (tool, at)
+				where @always or n + @more::bigint > 0)
+			select count(*) from gone`, args).QueryRow(func(row pgx.Row) error { return row.Scan(&n) })
+		return s.pool.SendBatch(ctx, &b).Close()
 	})
 	return n, err
 }
@@ -131,26 +136,17 @@ func serversOf(ids []tool.ID) []string {
 	return out
 }
 
-// logDrop writes one row for a drop, and one for each server of a write; the number of
-// entries stands in the first.
-func (t *Tx) logDrop(ctx context.Context, d capability.Drop, n int64) error {
-	tools := texts(d.Writers)
+// about are the tools of the rows that the log gets for a drop: one for each server of a
+// write, and the first of those that have changed. The number of entries stands in the
+// first row.
+func about(d capability.Drop) []string {
 	switch {
-	case len(tools) > 0:
-	case n == 0 && d.Trigger != capability.DroppedByHand && d.Trigger != capability.DroppedByLoss:
-		return nil
+	case len(d.Writers) > 0:
+		return texts(d.Writers)
 	case len(d.Tools) > 0:
-		tools = texts(d.Tools[:1])
-	default:
-		tools = []string{""}
+		return texts(d.Tools[:1])
 	}
-	_, err := t.tx.Exec(ctx, `
-		insert into cache_invalidation_log (workspace_id, trigger_type, tool_id, capability_id, entries_invalidated)
-		select @ws, @trigger, nullif(tool, ''), @id, case when at = 1 then @n::bigint else 0 end
-		from unnest(@tools::text[]) with ordinality as u (tool, at)`, t.store.args(pgx.NamedArgs{
-		"trigger": d.Trigger, "tools": tools, "id": nullID(d.Capability), "n": n,
-	}))
-	return err
+	return []string{""}
 }
 
 // DropFailing drops the results of a capability that has failed in a row; it reports
