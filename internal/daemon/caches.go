@@ -64,15 +64,11 @@ func (g *Gateway) ClearCache(ctx context.Context, name string) (int64, error) {
 	return p.cache.Drop(ctx, d)
 }
 
-// DropCachesDaily drops all results, so that none outlives a day whatever was missed,
-// and what the log says of drops long ago.
-func (g *Gateway) DropCachesDaily(ctx context.Context) error {
-	p, err := g.await(ctx)
-	if err != nil {
-		return asFault(err)
-	}
-	_, err = p.cache.Drop(ctx, capability.Drop{Trigger: capability.DroppedDaily})
-	return errors.Join(err, p.store.PruneCacheLog(ctx))
+// dropCachesDaily drops all results, so that none outlives a day whatever was missed,
+// and what the log says of drops long ago. It returns how many results went.
+func (p *parts) dropCachesDaily(ctx context.Context) (int64, error) {
+	n, err := p.cache.Drop(ctx, capability.Drop{Trigger: capability.DroppedDaily})
+	return n, errors.Join(err, p.store.PruneCacheLog(ctx))
 }
 
 // ChangeCaching changes what is said about keeping the results of a capability, drops

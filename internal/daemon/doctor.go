@@ -40,6 +40,7 @@ func (g *Gateway) Doctor(ctx context.Context) (any, error) {
 	p.checkStore(ctx, c)
 	p.checkConfig(c)
 	p.checkServers(c)
+	p.checkJobs(ctx, c)
 	return c, nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/pml-run/pml/internal/config"
 	"github.com/pml-run/pml/internal/deno"
 	"github.com/pml-run/pml/internal/execute"
+	"github.com/pml-run/pml/internal/jobs"
 	"github.com/pml-run/pml/internal/sandbox"
 	"github.com/pml-run/pml/internal/search"
 	"github.com/pml-run/pml/internal/store"
@@ -36,6 +37,7 @@ type parts struct {
 	results  *execute.Results
 	finder   *search.Finder
 	found    *discovery
+	jobs     *jobs.Runner
 
 	closers []func() // in order of starting
 }
@@ -44,7 +46,7 @@ type parts struct {
 func assemble(ctx context.Context, o Options, registry prometheus.Registerer) (*parts, error) {
 	p := &parts{}
 	steps := []func(context.Context, Options, prometheus.Registerer) error{
-		p.findDeno, p.readConfig, p.startWatchdog, p.openStore, p.readRules, p.openCache, p.startUpstream, p.startDiscovery, p.startSandbox, p.startEngine,
+		p.findDeno, p.readConfig, p.startWatchdog, p.openStore, p.readRules, p.openCache, p.startUpstream, p.startDiscovery, p.startSandbox, p.startEngine, p.startJobs,
 	}
 	for _, step := range steps {
 		if err := step(ctx, o, registry); err != nil {

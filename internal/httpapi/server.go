@@ -42,6 +42,7 @@ type Backend interface {
 	CapabilityBackend
 	ControlBackend
 	CacheBackend
+	JobBackend
 	// ServeStream serves one MCP session over a pair of streams.
 	ServeStream(ctx context.Context, in io.ReadCloser, out io.WriteCloser) error
 }
@@ -74,6 +75,7 @@ func (s *Server) Handler() http.Handler {
 	s.addCapabilities(mux)
 	s.addControl(mux)
 	s.addCache(mux)
+	s.addJobs(mux)
 	return mux
 }
 

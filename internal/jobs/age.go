@@ -64,7 +64,9 @@ func Retain(store archive, now func() time.Time) Kind {
 }
 
 // Refresher brings something up to date.
-type Refresher interface{ Refresh(ctx context.Context) error }
+type Refresher interface {
+	Refresh(ctx context.Context) error
+}
 
 // Embed embeds what has no vector yet.
 func Embed(r Refresher) Kind {

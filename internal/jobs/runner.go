@@ -256,4 +256,3 @@ func (r *Runner) States(ctx context.Context) ([]State, error) {
 	}
 	return out, nil
 }
-
