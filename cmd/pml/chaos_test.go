@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -62,9 +63,8 @@ func TestChaos(t *testing.T) {
 	acknowledged := map[string]string{} // workflow → result
 	for round := range rounds {
 		g := f.start(t)
-		before := size(ledger)
 		acknowledge := runSome(t, f, g, round)
-		for size(ledger) == before { // the servers are up
+		for !contains(ledger, fmt.Sprintf(`"run":"%d-`, round)) { // the servers are up, and a new run has begun
 			<-time.After(5 * time.Millisecond)
 		}
 		<-time.After(time.Duration(r.IntN(1500)) * time.Millisecond)
@@ -91,13 +91,10 @@ func TestChaos(t *testing.T) {
 	t.Logf("%d kills: runs %v, %d acknowledged before a kill", rounds, counts, len(acknowledged))
 }
 
-// size is the size of a file, 0 where there is none.
-func size(path string) int64 {
-	info, err := os.Stat(path)
-	if err != nil {
-		return 0
-	}
-	return info.Size()
+// contains reports whether a file has a text; one that is not there has none.
+func contains(path, text string) bool {
+	b, err := os.ReadFile(path)
+	return err == nil && strings.Contains(string(b), text)
 }
 
 // addServer adds a server to a folder's configuration.
