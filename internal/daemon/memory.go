@@ -21,6 +21,7 @@ type memory struct {
 
 	// served is told which intents were served by which tools and capability.
 	served func(intent string, tools []tool.ID, capability uuid.UUID)
+	learnt *learnt
 }
 
 // Finish stores finished runs and what they teach.
@@ -32,9 +33,11 @@ func (m memory) Finish(ctx context.Context, finished []execute.Finished) (execut
 		studies[i] = learn.Prepare(f.Trace, f.Capability, learn.Options{AllowPartial: f.AllowPartial})
 	}
 	var first learn.Result
+	var lessons noted
 	err := m.FinishRuns(ctx, traces, func(ctx context.Context, tx *store.Tx) error {
+		lessons = noted{Tx: tx} // a second try starts again
 		for i, study := range studies {
-			result, err := study.Apply(ctx, tx)
+			result, err := study.Apply(ctx, &lessons)
 			if err != nil {
 				return err
 			}
@@ -45,6 +48,7 @@ func (m memory) Finish(ctx context.Context, finished []execute.Finished) (execut
 		return nil
 	})
 	if err == nil {
+		m.learnt.count(traces, lessons.list)
 		m.tell(finished)
 	}
 	return execute.Learnt{

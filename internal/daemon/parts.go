@@ -115,10 +115,10 @@ func (p *parts) startWatchdog(_ context.Context, o Options, _ prometheus.Registe
 	return nil
 }
 
-func (p *parts) openStore(ctx context.Context, o Options, _ prometheus.Registerer) error {
+func (p *parts) openStore(ctx context.Context, o Options, registry prometheus.Registerer) error {
 	s, err := store.Open(ctx, store.Options{
 		URL: o.DatabaseURL, DataDir: filepath.Join(o.Home, "data"), Deno: p.deno.Path, RuntimeDir: o.runtimeDir(),
-		Logger: o.Logger, Watchdog: p.watchdog, ResultTTL: resultTTL(p.config.current().Results),
+		Logger: o.Logger, Watchdog: p.watchdog, Registerer: registry, ResultTTL: resultTTL(p.config.current().Results),
 	})
 	if err != nil {
 		return fmt.Errorf("open database: %w", err)
@@ -170,8 +170,8 @@ func (p *parts) startSandbox(ctx context.Context, o Options, registry prometheus
 	return nil
 }
 
-func (p *parts) startEngine(ctx context.Context, o Options, _ prometheus.Registerer) error {
-	p.engine = execute.New(memory{p.store, p.found.Served}, p.upstream, p.sandbox, execute.Config{
+func (p *parts) startEngine(ctx context.Context, o Options, registry prometheus.Registerer) error {
+	p.engine = execute.New(memory{p.store, p.found.Served, newLearnt(p.store, registry)}, p.upstream, p.sandbox, execute.Config{
 		Logger: o.Logger, Version: o.Version, Limits: p.config.limits(), Exclusive: o.DatabaseURL == "",
 		Rules: p.rules, Approvals: p.config.approvals, Matcher: matcher{p.finder}, Cache: p.cache,
 	})

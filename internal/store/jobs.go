@@ -69,7 +69,7 @@ func (s *Store) SaveGraphSnapshot(ctx context.Context, results json.RawMessage) 
 		if err := tx.tx.QueryRow(ctx, `select max(version) from graph_snapshot where workspace_id = @ws`, args).Scan(&version); err != nil {
 			return err
 		}
-		_, err = tx.tx.Exec(ctx, `delete from graph_snapshot where workspace_id = @ws and version <= @version - @kept`,
+		_, err = tx.tx.Exec(ctx, `delete from graph_snapshot where workspace_id = @ws and version <= @version::bigint - @kept::bigint`,
 			s.args(pgx.NamedArgs{"version": version, "kept": snapshotsKept}))
 		return err
 	})

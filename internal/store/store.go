@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	pgxvector "github.com/pgvector/pgvector-go/pgx"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/pml-run/pml/internal/fault"
 	"github.com/pml-run/pml/internal/store/pglite"
@@ -31,6 +32,8 @@ type Options struct {
 	Logger    *slog.Logger
 	Watchdog  *supervise.Watchdog
 	Workspace string // default DefaultWorkspace
+
+	Registerer prometheus.Registerer // nil measures for nobody
 
 	// QueryTimeout bounds each statement or transaction; default 10 s.
 	QueryTimeout time.Duration
@@ -98,6 +101,7 @@ func (s *Store) connect(ctx context.Context, opts Options) error {
 	if err := s.migrate(ctx, cfg); err != nil {
 		return err
 	}
+	cfg.ConnConfig.Tracer = newLatency(opts.Registerer)
 	// Only now: the types that a connection learns must exist.
 	cfg.AfterConnect = pgxvector.RegisterTypes
 	s.pool, err = pgxpool.NewWithConfig(ctx, cfg)
