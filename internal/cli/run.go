@@ -1,7 +1,7 @@
 package cli
 
 import (
-	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -20,10 +20,11 @@ import (
 )
 
 type runCommand struct {
-	File    string            `arg:"" help:"TypeScript program; - reads stdin."`
+	File    string            `arg:"" optional:"" help:"TypeScript program, or a DAG as .json; - reads a program from stdin. Without one the intent says what to do."`
+	Name    string            `name:"capability" help:"Run this capability instead of a file." placeholder:"NAME"`
 	Config  string            `help:"Configuration file." placeholder:"FILE"`
 	Arg     map[string]string `help:"An argument, k=v; v is JSON or else a string. Repeatable." short:"a" mapsep:"none" placeholder:"K=V"`
-	Intent  string            `help:"What the program is for; default its first comment, or its name."`
+	Intent  string            `help:"What it is for; default the program's first comment, or its name."`
 	URL     string            `name:"url" help:"Run through the MCP server at this URL instead of the data folder's gateway."`
 	Timeout int               `help:"Deadline in ms." placeholder:"MS"`
 	Dry     bool              `name:"dry-run" help:"Show what it would do; call nothing that may change something."`
@@ -90,7 +91,7 @@ func (c *runCommand) answer(ctx context.Context, a *app, client *httpapi.Client,
 
 // request builds the arguments of pml_execute.
 func (c *runCommand) request(a *app) (map[string]any, error) {
-	code, err := c.read(a)
+	implementation, intent, err := c.implementation(a)
 	if err != nil {
 		return nil, err
 	}
@@ -114,10 +115,36 @@ func (c *runCommand) request(a *app) (map[string]any, error) {
 	case c.Reads:
 		return nil, usageError{errors.New("--real-reads belongs to --dry-run")}
 	}
-	return map[string]any{
-		"intent": c.intent(code), "args": args, "options": options,
-		"implementation": map[string]string{"type": "code", "code": code},
-	}, nil
+	request := map[string]any{"intent": intent, "args": args, "options": options}
+	if implementation != nil {
+		request["implementation"] = implementation
+	}
+	return request, nil
+}
+
+// implementation is what is to be run, and what for; nil where the intent alone says it.
+func (c *runCommand) implementation(a *app) (implementation any, intent string, err error) {
+	switch {
+	case c.Name != "" && c.File != "":
+		return nil, "", usageError{errors.New("choose one of a file and --capability")}
+	case c.Name != "":
+		return map[string]string{"type": execute.CapabilityType, "name": c.Name}, cmp.Or(c.Intent, c.Name), nil
+	case c.File == "" && c.Intent == "":
+		return nil, "", usageError{errors.New("name a file, a --capability, or an --intent")}
+	case c.File == "":
+		return nil, c.Intent, nil
+	}
+	text, err := c.read(a)
+	if err != nil {
+		return nil, "", err
+	}
+	if filepath.Ext(c.File) != ".json" {
+		return map[string]string{"type": execute.CodeType, "code": text}, c.intent(text), nil
+	}
+	if !json.Valid([]byte(text)) {
+		return nil, "", usageError{fmt.Errorf("%s is not JSON", c.File)}
+	}
+	return map[string]any{"type": execute.DAGType, "dagStructure": json.RawMessage(text)}, c.intent(""), nil
 }
 
 func (c *runCommand) read(a *app) (string, error) {
@@ -161,108 +188,4 @@ func callOverMCP(ctx context.Context, url, version string, request map[string]an
 		return nil, errors.New("the server's answer has no structured content; is it PML?")
 	}
 	return json.Marshal(result.StructuredContent)
-}
-
-// runAnswer is the part of pml_execute's answer that is printed for a person.
-type runAnswer struct {
-	Status        string             `json:"status"`
-	WorkflowID    string             `json:"workflow_id"`
-	Result        json.RawMessage    `json:"result"`
-	ResultPreview string             `json:"result_preview"`
-	Next          string             `json:"next"`
-	Logs          []string           `json:"logs"`
-	Error         *fault.Error       `json:"error"`
-	Approval      *policy.Approval   `json:"approval"`
-	DryRun        *execute.DryReport `json:"dry_run"`
-	ToolFailures  []struct {
-		Tool   string `json:"tool"`
-		NodeID string `json:"node_id"`
-		Error  string `json:"error"`
-	} `json:"tool_failures"`
-	Trace *struct {
-		ExecutedPath []string `json:"executed_path"`
-		DurationMS   float64  `json:"duration_ms"`
-		ToolsCalled  []struct {
-			TaskID string `json:"task_id"`
-			Tool   string `json:"tool"`
-			OK     bool   `json:"ok"`
-		} `json:"tools_called"`
-	} `json:"trace"`
-}
-
-func (c *runCommand) show(a *app, raw json.RawMessage) error {
-	var answer runAnswer
-	if err := json.Unmarshal(raw, &answer); err != nil {
-		return fmt.Errorf("read answer: %w", err)
-	}
-	if err := a.print(raw, func(w io.Writer) { answer.write(w, a.env.Stderr) }); err != nil {
-		return err
-	}
-	switch answer.Status {
-	case "success":
-		return nil
-	case "approval_required":
-		return exitError(exitApproval)
-	default:
-		return exitError(exitFailed)
-	}
-}
-
-// write prints the result to out and everything about it to notes.
-func (r *runAnswer) write(out, notes io.Writer) {
-	for _, line := range r.Logs {
-		fmt.Fprintf(notes, "log  %s\n", line)
-	}
-	for _, f := range r.ToolFailures {
-		fmt.Fprintf(notes, "fail %s at %s: %s\n", f.Tool, f.NodeID, f.Error)
-	}
-	if r.DryRun != nil {
-		writeDryRun(notes, *r.DryRun)
-	}
-	if r.Trace != nil {
-		fmt.Fprintf(notes, "path %s (%.0f ms, %d calls)\n", strings.Join(r.Trace.ExecutedPath, " → "), r.Trace.DurationMS, len(r.Trace.ToolsCalled))
-	}
-	switch {
-	case r.Error != nil:
-		report(notes, r.Error)
-	case r.Approval != nil:
-		writeApproval(notes, *r.Approval)
-		fmt.Fprintln(notes, r.Next)
-	case r.Result != nil:
-		fmt.Fprintln(out, indented(r.Result))
-	default:
-		fmt.Fprintln(out, r.ResultPreview)
-		fmt.Fprintln(notes, r.Next)
-	}
-}
-
-// writeDryRun writes what a program would do.
-func writeDryRun(w io.Writer, r execute.DryReport) {
-	fmt.Fprintf(w, "dry run: nothing was changed\npath %s\n", strings.Join(r.Path, " → "))
-	for _, c := range r.Calls {
-		fmt.Fprintf(w, "call %s  %s %s\n", c.TaskID, c.Tool, execute.Preview(string(c.Args), 200))
-		if c.Problem != "" {
-			fmt.Fprintf(w, "     refused: %s\n", c.Problem)
-			continue
-		}
-		fmt.Fprintf(w, "     %s answer: %s\n", c.Origin, execute.Preview(c.Preview, 200))
-	}
-	for _, q := range r.Approvals {
-		fmt.Fprintf(w, "asks %s at line %d: %s\n", q.Tool, q.Line, q.Reason)
-	}
-	for _, branch := range r.NotVisited {
-		fmt.Fprintf(w, "not visited: %s\n", branch)
-	}
-	for _, text := range r.Warnings {
-		fmt.Fprintf(w, "warning: %s\n", text)
-	}
-}
-
-// indented lays JSON out without decoding it: integers keep every digit.
-func indented(raw json.RawMessage) string {
-	var b bytes.Buffer
-	if json.Indent(&b, raw, "", "  ") != nil {
-		return string(raw)
-	}
-	return b.String()
 }
