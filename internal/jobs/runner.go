@@ -50,6 +50,8 @@ const (
 	rescueAfter = 3 * jobTimeout
 	// attempts is how often a job is tried; the next period brings another.
 	attempts = 3
+	// migrateTries is more than there are migrations: each may be lost to another gateway.
+	migrateTries = 20
 	// keepEnded is how long what became of jobs can be seen, several of the longest periods.
 	keepEnded = 8 * 24 * time.Hour
 	// stopWait is how long jobs may go on after Stop before they are cancelled.
@@ -136,7 +138,7 @@ func (r *Runner) migrate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for range attempts {
+	for range migrateTries {
 		if _, err = m.Migrate(ctx, rivermigrate.DirectionUp, nil); err == nil || ctx.Err() != nil {
 			break
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -46,10 +47,12 @@ func start(t *testing.T, pool *pgxpool.Pool, schema string, kinds ...jobs.Kind) 
 	t.Helper()
 	r, err := jobs.New(pool, kinds, jobs.Options{Schema: schema, Poll: 50 * time.Millisecond})
 	if err != nil {
-		t.Fatal(err)
+		t.Error(err)
+		return nil
 	}
 	if err := r.Start(t.Context()); err != nil {
-		t.Fatal(err)
+		t.Error(err)
+		return nil
 	}
 	t.Cleanup(r.Stop)
 	return r
@@ -108,8 +111,14 @@ func TestTwoRunners(t *testing.T) {
 	t.Parallel()
 	pool, schema := newSchema(t)
 	once := newCounted("once")
-	a := start(t, pool, schema, once.kind)
-	b := start(t, pool, schema, once.kind)
+	var a, b *jobs.Runner
+	var wg sync.WaitGroup
+	wg.Go(func() { a = start(t, pool, schema, once.kind) }) // both make the tables
+	wg.Go(func() { b = start(t, pool, schema, once.kind) })
+	wg.Wait()
+	if a == nil || b == nil {
+		t.FailNow()
+	}
 	once.await(t)
 	const byHand = 3
 	for range byHand {
