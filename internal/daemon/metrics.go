@@ -24,8 +24,9 @@ type learnt struct {
 	runs, successes atomic.Int64 // of capabilities
 }
 
-// newLearnt registers on r.
-func newLearnt(s *store.Store, r prometheus.Registerer) *learnt {
+// newLearnt registers on r. ctx is the gateway's life: what scrapes ask of the database
+// ends with it.
+func newLearnt(ctx context.Context, s *store.Store, r prometheus.Registerer) *learnt {
 	counter := func(name, help string) prometheus.Counter {
 		return prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
 	}
@@ -40,7 +41,7 @@ func newLearnt(s *store.Store, r prometheus.Registerer) *learnt {
 	waiting := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "pml_approvals_waiting", Help: "Questions that wait for a person, at most 1000; -1 while the database does not answer.",
 	}, func() float64 {
-		ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
+		ctx, cancel := context.WithTimeout(ctx, scrapeTimeout)
 		defer cancel()
 		list, err := s.PendingApprovals(ctx)
 		if err != nil {

@@ -257,8 +257,10 @@ func (e experience) Surprises(ctx context.Context, limit int) ([]jobs.Surprise, 
 	list, err := e.Store.Surprises(ctx, limit)
 	out := make([]jobs.Surprise, len(list))
 	for i, s := range list {
-		out[i] = jobs.Surprise{ID: s.ID, Capability: s.Capability, Version: s.Version, Priority: s.Priority,
-			Run: learn.Run{PathHash: s.PathHash, Success: s.Success, DurationMS: s.DurationMS}}
+		out[i] = jobs.Surprise{
+			ID: s.ID, Capability: s.Capability, Version: s.Version, Priority: s.Priority,
+			Run: learn.Run{PathHash: s.PathHash, Success: s.Success, DurationMS: s.DurationMS},
+		}
 	}
 	return out, err
 }

@@ -54,7 +54,7 @@ func Replay(store experience, now func() time.Time) Kind {
 		if err != nil {
 			return "", err
 		}
-		drawn := draw(pool, replayed, uint64(now().Unix()/3600)) //nolint:gosec // any number is a seed
+		drawn := draw(pool, replayed, uint64(now().Unix()/3600))
 		ids, priorities, err := reconsider(ctx, store, drawn)
 		if err != nil {
 			return "", err

@@ -68,7 +68,7 @@ type Runner struct {
 	client  *river.Client[pgx.Tx]
 	metrics *metrics
 	now     func() time.Time
-	started bool
+	life    context.Context // of the jobs, between Start and Stop; else nil
 }
 
 // New makes a Runner over connections to a database; Start starts it.
@@ -124,10 +124,11 @@ func (r *Runner) Start(ctx context.Context) error {
 		return fmt.Errorf("tables of the jobs: %w", err)
 	}
 	// Stop ends it, and lets what runs come to its end.
-	if err := r.client.Start(context.WithoutCancel(ctx)); err != nil {
+	life := context.WithoutCancel(ctx)
+	if err := r.client.Start(life); err != nil {
 		return fmt.Errorf("start jobs: %w", err)
 	}
-	r.started = true
+	r.life = life
 	return nil
 }
 
@@ -149,15 +150,15 @@ func (r *Runner) migrate(ctx context.Context) error {
 // Stop waits a few seconds for the jobs that run, cancels those that are left, and
 // returns when nothing of the Runner is left.
 func (r *Runner) Stop() {
-	if !r.started {
+	if r.life == nil {
 		return
 	}
-	r.started = false
-	ctx, cancel := context.WithTimeout(context.Background(), stopWait)
+	ctx, cancel := context.WithTimeout(r.life, stopWait)
 	defer cancel()
 	if err := r.client.Stop(ctx); err != nil {
-		_ = r.client.StopAndCancel(context.Background()) // the end of all jobs is waited for
+		_ = r.client.StopAndCancel(r.life) // the end of all jobs is waited for
 	}
+	r.life = nil
 }
 
 // Run has a job done now, by whichever gateway takes it first, and waits for its end.
