@@ -9,6 +9,7 @@ import (
 
 	"github.com/pml-run/pml/internal/fault"
 	"github.com/pml-run/pml/internal/policy"
+	"github.com/pml-run/pml/internal/store"
 )
 
 // Approvals lists what waits for a person.
@@ -52,9 +53,6 @@ func (g *Gateway) Decide(ctx context.Context, id uuid.UUID, answer policy.Answer
 	return p.engine.Decide(ctx, a.ID, answer)
 }
 
-// signingSetting is where the store keeps the key that all its gateways sign with.
-const signingSetting = "signing_key"
-
 // signingKey is nil while the parts are not up.
 func (g *Gateway) signingKey() []byte {
 	p, err := g.await(g.ctx)
@@ -66,11 +64,11 @@ func (g *Gateway) signingKey() []byte {
 
 // readSigningKey reads the key, or makes it where there is none yet.
 func (p *parts) readSigningKey(ctx context.Context) error {
-	text, err := p.store.Setting(ctx, signingSetting)
+	text, err := p.store.Setting(ctx, store.SigningKey)
 	if fault.CodeOf(err) == fault.NotFound {
 		fresh := make([]byte, 32)
 		_, _ = rand.Read(fresh) // never fails
-		text, err = p.store.SettingOnce(ctx, signingSetting, hex.EncodeToString(fresh))
+		text, err = p.store.SettingOnce(ctx, store.SigningKey, hex.EncodeToString(fresh))
 	}
 	if err != nil {
 		return err

@@ -38,6 +38,9 @@ type table struct {
 	key  string // order of the rows, for equal files from equal data
 	// fetch is how many rows are read at once: few where they may be big.
 	fetch int
+	// travels, where it is set, is the condition of the rows that an export has: others
+	// belong to the database that they are in.
+	travels string
 	// identity columns go on after the highest value that was imported.
 	identity string
 }
@@ -48,7 +51,7 @@ const (
 )
 
 var tables = []table{
-	{name: "setting", key: "key", fetch: manyRows},
+	{name: "setting", key: "key", fetch: manyRows, travels: "key <> '" + SigningKey + "'"},
 	{name: "server", key: "name", fetch: manyRows},
 	{name: "tool_schema", key: "tool_id", fetch: manyRows},
 	{name: "tool_example", key: "tool_id, slot", fetch: manyRows},
@@ -66,6 +69,14 @@ var tables = []table{
 	{name: "capability_cache", key: "capability_id, version, params_hash", fetch: fewRows},
 	{name: "intent_cache", key: "intent_ref, params_hash", fetch: manyRows},
 	{name: "cache_invalidation_log", key: "id", fetch: manyRows, identity: "id"},
+}
+
+// where selects the rows of the workspace that an export has.
+func (t table) where() string {
+	if t.travels == "" {
+		return ` where workspace_id = @ws`
+	}
+	return ` where workspace_id = @ws and ` + t.travels
 }
 
 func tableNames() []string {
@@ -117,7 +128,7 @@ func (s *Store) exportTable(ctx context.Context, tx pgx.Tx, t table, lines *json
 	}
 	// A cursor: the rows of a table may be more than memory holds.
 	_, err = tx.Exec(ctx, `declare export_rows no scroll cursor for
-		select (to_jsonb(t) - 'workspace_id')::text from `+t.name+` t where workspace_id = @ws order by `+t.key, s.args(nil))
+		select (to_jsonb(t) - 'workspace_id')::text from `+t.name+` t`+t.where()+` order by `+t.key, s.args(nil))
 	if err != nil {
 		return err
 	}

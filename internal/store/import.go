@@ -59,13 +59,13 @@ func (s *Store) Import(ctx context.Context, r io.Reader, opts ImportOptions) err
 func (s *Store) makeRoom(ctx context.Context, tx pgx.Tx, replace bool) error {
 	for _, t := range slices.Backward(tables) {
 		if replace {
-			if _, err := tx.Exec(ctx, `delete from `+t.name+` where workspace_id = @ws`, s.args(nil)); err != nil {
+			if _, err := tx.Exec(ctx, `delete from `+t.name+t.where(), s.args(nil)); err != nil {
 				return err
 			}
 			continue
 		}
 		var full bool
-		if err := tx.QueryRow(ctx, `select exists (select from `+t.name+` where workspace_id = @ws)`, s.args(nil)).Scan(&full); err != nil {
+		if err := tx.QueryRow(ctx, `select exists (select from `+t.name+t.where()+`)`, s.args(nil)).Scan(&full); err != nil {
 			return err
 		}
 		if full {

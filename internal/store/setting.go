@@ -9,6 +9,10 @@ import (
 	"github.com/pml-run/pml/internal/fault"
 )
 
+// SigningKey is the setting with the key that the gateways of a database sign with.
+// It is a secret, and is in no export.
+const SigningKey = "signing_key"
+
 // Setting returns a setting of the data folder; fault.NotFound when it was never set.
 func (s *Store) Setting(ctx context.Context, key string) (string, error) {
 	v, err := collectOne(ctx, s, `select value from setting where workspace_id = @ws and key = @key`,
