@@ -21,9 +21,14 @@ type finder struct{ learner }
 // until its servers are ready and, where the model is installed, all is embedded.
 func newFinder(t *testing.T) finder {
 	t.Helper()
-	folder := newFolderWith(t, map[string]any{"permissions": map[string]any{
+	return newFinderWith(t, map[string]any{"permissions": map[string]any{
 		"default": "allow", "ask": []string{"*:write_*"}, "deny": []string{"memory:delete_*"},
 	}})
+}
+
+func newFinderWith(t *testing.T, more map[string]any) finder {
+	t.Helper()
+	folder := newFolderWith(t, more)
 	f := finder{learner{folder, connect(t, folder.serveHTTP(t))}}
 	f.until(t, map[string]any{"intent": "anything"}, func(a search.Answer) bool {
 		return len(a.Servers) == 0 && (a.Mode == search.Hybrid || !meaningful(t))

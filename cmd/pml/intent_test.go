@@ -23,6 +23,8 @@ type guess struct {
 	Suggestions []struct{ Call string }
 	Plan        json.RawMessage
 	Next        string
+	CacheHit    string `json:"cache_hit"`
+	Similarity  float64
 }
 
 // TestOneJobInThreeWordings: first as code, then found by other words, then run by
@@ -67,5 +69,43 @@ return { words: words.length, longest: words.sort((a, b) => b.length - a.length)
 	other, _ := ask(map[string]any{"intent": "delete every entity about turtles", "args": map[string]any{}})
 	if other.Status != "suggestions" || len(other.Suggestions) == 0 || other.Next == "" {
 		t.Errorf("something else: %+v", other)
+	}
+}
+
+// TestALikeIntentIsAnsweredFromTheCache: where the configuration asks for it, until a
+// write makes the result old.
+func TestALikeIntentIsAnsweredFromTheCache(t *testing.T) {
+	needMeaning(t)
+	f := newFinderWith(t, map[string]any{"permissions": map[string]any{"default": "allow"}, "cache": map[string]any{"intents": true}})
+	path := filepath.Join(f.files, "b.txt")
+	ask := func(intent string, code string) guess {
+		t.Helper()
+		request := map[string]any{"intent": intent, "args": map[string]any{"path": path}}
+		if code != "" {
+			request["implementation"] = map[string]any{"type": "code", "code": code}
+		}
+		var g guess
+		if err := json.Unmarshal(f.raw(t, request), &g); err != nil {
+			t.Fatal(err)
+		}
+		return g
+	}
+	if g := ask("count the letters of a text file", `return (await mcp.filesystem.read_text_file({ path: args.path })).content.trim().length;`); g.Status != "success" {
+		t.Fatalf("as code: %+v %+v", g, g.Error)
+	}
+	f.until(t, map[string]any{"intent": "count the letters of a text file"}, func(a search.Answer) bool {
+		return len(a.Results) > 0 && a.Results[0].Type == "capability" && a.Mode == search.Hybrid
+	})
+	if g := ask("count the letters of a text file", ""); g.Status != "success" || string(g.Result) != "4" {
+		t.Fatalf("by intent: %+v %+v %+v", g, g.Error, g.Match)
+	}
+	if g := ask("count the letters in a text file", ""); g.CacheHit != "intent_similar" || g.Similarity < 0.95 || string(g.Result) != "4" {
+		t.Errorf("a like intent: %+v", g)
+	}
+	if g := ask("make the file longer", `return await mcp.filesystem.write_file({ path: args.path, content: "longer" });`); g.Status != "success" {
+		t.Fatalf("write: %+v %+v", g, g.Error)
+	}
+	if g := ask("count the letters in a text file", ""); g.CacheHit != "" || string(g.Result) != "6" {
+		t.Errorf("after a write: %+v", g)
 	}
 }

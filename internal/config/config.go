@@ -110,6 +110,9 @@ func (r Results) TTL() time.Duration {
 type Cache struct {
 	// Disabled turns all caches of executions off.
 	Disabled bool `json:"disabled,omitempty"`
+	// Intents has an intent alone answered by the result of an almost equal one; default
+	// false.
+	Intents bool `json:"intents,omitempty"`
 	// TTLSeconds bounds the age of a cached execution; default 300.
 	TTLSeconds int `json:"ttl_seconds,omitempty"`
 	// MaxEntries bounds the cache in memory; default 1,000.

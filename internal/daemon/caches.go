@@ -19,7 +19,7 @@ func (p *parts) openCache(_ context.Context, o Options, registry prometheus.Regi
 	p.cache = execute.NewCache(p.store, execute.CacheOptions{
 		Settings: func() execute.CacheSettings {
 			c := p.config.current().Cache
-			return execute.CacheSettings{Disabled: c.Disabled, TTL: c.TTL()}
+			return execute.CacheSettings{Disabled: c.Disabled, TTL: c.TTL(), Intents: c.Intents}
 		},
 		MaxEntries: p.config.current().Cache.Entries(), Shared: o.DatabaseURL != "", Logger: o.Logger, Registerer: registry,
 	})

@@ -34,3 +34,8 @@ func (m matcher) Match(ctx context.Context, intent string, args []string) (execu
 	}
 	return out, err
 }
+
+// Vector is the vector of an intent; false while there is no model.
+func (m matcher) Vector(ctx context.Context, intent string) ([]float32, bool) {
+	return m.finder.Vector(ctx, intent)
+}

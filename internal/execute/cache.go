@@ -43,6 +43,8 @@ type CacheStore interface {
 type CacheSettings struct {
 	Disabled bool
 	TTL      time.Duration // of what is in memory; 0 means 5 min
+	// Intents has an intent alone answered by the result of one that is almost the same.
+	Intents bool
 }
 
 // CacheOptions of NewCache; the zero value of a field means its default.
@@ -74,6 +76,8 @@ type Cache struct {
 
 	mu   sync.Mutex
 	kept *otter.Cache[capability.CacheKey, keptResult]
+	// intents are results by the intents that asked for them.
+	intents *otter.Cache[intentKey, keptIntent]
 	// writing counts the runs that have written to a server and have not ended: until
 	// then nothing is answered or kept that uses it. writes counts such runs for ever, so
 	// that a result can be told from one that was read before a write.
@@ -108,9 +112,10 @@ func NewCache(store CacheStore, o CacheOptions) *Cache {
 	o.Logger = o.Logger.With("system", "cache")
 	c := &Cache{
 		store: store, options: o, writing: map[string]int{}, writes: map[string]uint64{},
-		kept:   otter.Must(&otter.Options[capability.CacheKey, keptResult]{MaximumSize: o.MaxEntries}),
-		hits:   prometheus.NewCounterVec(prometheus.CounterOpts{Name: "pml_capability_cache_hits_total", Help: "Runs that were answered from a cache."}, []string{"level"}),
-		misses: prometheus.NewCounter(prometheus.CounterOpts{Name: "pml_capability_cache_misses_total", Help: "Runs that a cache might have answered and had nothing for."}),
+		kept:    otter.Must(&otter.Options[capability.CacheKey, keptResult]{MaximumSize: o.MaxEntries}),
+		intents: otter.Must(&otter.Options[intentKey, keptIntent]{MaximumSize: o.MaxEntries}),
+		hits:    prometheus.NewCounterVec(prometheus.CounterOpts{Name: "pml_capability_cache_hits_total", Help: "Runs that were answered from a cache."}, []string{"level"}),
+		misses:  prometheus.NewCounter(prometheus.CounterOpts{Name: "pml_capability_cache_misses_total", Help: "Runs that a cache might have answered and had nothing for."}),
 	}
 	if o.Registerer != nil {
 		o.Registerer.MustRegister(c.hits, c.misses)

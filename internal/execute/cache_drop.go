@@ -117,6 +117,12 @@ func (c *Cache) dropLocked(goes func(*cachePlan) bool) (n int64) {
 			n++
 		}
 	}
+	for k, e := range c.intents.All() {
+		if goes(e.plan) {
+			c.intents.Invalidate(k)
+			n++
+		}
+	}
 	return n
 }
 

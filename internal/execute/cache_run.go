@@ -21,7 +21,15 @@ func (e *Engine) fromCache(ctx context.Context, req Request, ready *prepared) *A
 	}
 	ready.cache = plan
 	f, ok := c.find(ctx, plan, !req.Options.mayUseCache())
-	if !ok || !e.enter() {
+	if !ok {
+		return nil
+	}
+	return e.answerWith(ctx, req, ready, f)
+}
+
+// answerWith answers a request with a result that was kept; nil while the engine stops.
+func (e *Engine) answerWith(ctx context.Context, req Request, ready *prepared, f found) *Answer {
+	if !e.enter() {
 		return nil
 	}
 	defer e.wg.Done()
@@ -63,6 +71,8 @@ func (e *Engine) remember(r *activeRun, finished []Finished) {
 	run := finished[0].Trace.Run
 	c.keepInMemory(p, r.ready.capability.Name, run.Result, run.StartedAt)
 	c.keepInStore(ctx, p, run.Result)
+	v, _ := e.config.Matcher.(Vectors)
+	c.keepIntent(ctx, v, p, r, run.Result)
 }
 
 // keepable reports whether a run may stand for later ones: it succeeded without a

@@ -111,6 +111,7 @@ type activeRun struct {
 	ready        *prepared
 	gate         *gate
 	allowPartial bool
+	byName       bool // a capability was asked for, not code
 
 	ctx    context.Context // the run's own: it outlives the call that asked for it
 	cancel context.CancelCauseFunc

@@ -60,6 +60,9 @@ func (e *Engine) byIntent(ctx context.Context, req Request) *Answer {
 	if e.config.Matcher == nil {
 		return e.refused(fault.New(fault.InvalidInput, "implementation is missing").WithHint(`pass implementation: {"type": "code", "code": "…"}`))
 	}
+	if a := e.fromIntent(ctx, req); a != nil {
+		return a
+	}
 	m, err := e.config.Matcher.Match(ctx, req.Intent, keys(req.Args))
 	if err != nil {
 		return e.refused(err)

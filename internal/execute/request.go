@@ -183,9 +183,11 @@ type Answer struct {
 	Approval *policy.Approval `json:"approval,omitempty"`
 	Layer    *Layer           `json:"layer,omitempty"`
 	DryRun   *DryReport       `json:"dry_run,omitempty"`
-	// CacheHit is the level of the cache that has answered, CacheAgeMS the result's age.
+	// CacheHit is the level of the cache that has answered, CacheAgeMS the result's age,
+	// Similarity the cosine of the two intents where the level is IntentLevel.
 	CacheHit   string  `json:"cache_hit,omitempty"`
 	CacheAgeMS float64 `json:"cache_age_ms,omitempty"`
+	Similarity float64 `json:"similarity,omitempty"`
 
 	// What an intent without a program has come to.
 	Matched     *Matched          `json:"match,omitempty"`

@@ -83,7 +83,7 @@ func (e *Engine) newRow(req Request, ready *prepared, status trace.Status) trace
 
 // newRun makes a run that has a row ready to be carried out.
 func (e *Engine) newRun(run trace.Run, ready *prepared, req Request) *activeRun {
-	r := &activeRun{run: run, ready: ready, allowPartial: req.Options.AllowPartial, done: make(chan struct{}), changed: make(chan struct{}, 1)}
+	r := &activeRun{run: run, ready: ready, allowPartial: req.Options.AllowPartial, byName: req.Implementation.Type == CapabilityType, done: make(chan struct{}), changed: make(chan struct{}, 1)}
 	r.ctx, r.cancel = context.WithCancelCause(e.ctx)
 	r.gate = newGate(e, run, ready, req)
 	return r

@@ -133,3 +133,12 @@ func (v *view) plan(hits []Hit) *Plan {
 // Suggestions says what may help somebody who has just used these tools, the last
 // one last.
 func (f *Finder) Suggestions(used []tool.ID) []Suggestion { return f.view().suggest(used) }
+
+// Vector is the vector of an intent; false while there is no model that answers.
+func (f *Finder) Vector(ctx context.Context, intent string) ([]float32, bool) {
+	q, err := f.view().query(ctx, intent)
+	if err != nil || len(q.Vectors) == 0 {
+		return nil, false
+	}
+	return q.Vectors[0], true
+}
