@@ -56,7 +56,7 @@ func TestMetrics(t *testing.T) {
 			t.Errorf("%s is %v (%v), want %v", name, got, there, want)
 		}
 	}
-	for _, name := range []string{"pml_sandbox_idle", "pml_capabilities_searched_total", "pml_capabilities_matched_total", "pml_suggestions_generated_total", "pml_upstream_ready"} {
+	for _, name := range []string{"pml_sandbox_idle", "pml_capabilities_searched_total", "pml_capabilities_matched_total", "pml_suggestions_generated_total", "pml_suggestions_accepted_total", "pml_upstream_ready"} {
 		if _, there := after[name]; !there {
 			t.Errorf("%s is not there", name)
 		}

@@ -126,6 +126,11 @@ func (d *discovery) Served(intent string, tools []tool.ID, capability uuid.UUID)
 	if capability != uuid.Nil {
 		u.keys = append(u.keys, store.EmbeddingKey{Kind: store.CapabilityEmbedding, Ref: capability.String()})
 	}
+	used := make([]string, len(u.keys))
+	for i, k := range u.keys {
+		used[i] = k.Ref
+	}
+	d.finder.Used(used)
 	d.wait(u)
 }
 

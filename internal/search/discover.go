@@ -291,6 +291,7 @@ func (v *view) suggest(before []tool.ID) []Suggestion {
 		list[i].Confidence = rounded(list[i].Confidence)
 	}
 	v.metrics.suggested.Add(float64(len(list)))
+	v.given.note(list, time.Now())
 	return list
 }
 

@@ -59,6 +59,7 @@ type Finder struct {
 	index   *Index
 	queries *queryCache
 	metrics *metrics
+	given   given
 
 	facts   atomic.Pointer[Facts]
 	meaning atomic.Pointer[meaning]
