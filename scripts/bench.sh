@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 go=${GO:-go}
-packages=(./internal/analysis ./internal/sandbox ./internal/store ./internal/learn ./internal/search ./internal/daemon)
+packages=(./internal/analysis ./internal/sandbox ./internal/store ./internal/learn ./internal/embedding ./internal/graph ./internal/search ./internal/execute ./internal/daemon)
 for package in "${packages[@]}"; do
   echo "── $package"
   "$go" test -run '^$' -bench . -benchtime "${BENCHTIME:-3s}" -timeout 30m "$package" | grep -E '^Benchmark|^FAIL|^---'
