@@ -28,6 +28,7 @@ func newFinder(t *testing.T) finder {
 
 func newFinderWith(t *testing.T, more map[string]any) finder {
 	t.Helper()
+	more["embedding"] = map[string]any{"provider": "local"}
 	folder := newFolderWith(t, more)
 	f := finder{learner{folder, connect(t, folder.serveHTTP(t))}}
 	f.until(t, map[string]any{"intent": "anything"}, func(a search.Answer) bool {

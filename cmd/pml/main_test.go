@@ -87,6 +87,7 @@ func newFolderWith(tb testing.TB, more map[string]any) folder {
 		"memory":     entry("memory", map[string]string{"MEMORY_FILE_PATH": filepath.Join(root, "memory.jsonl")}),
 		"everything": entry("everything", nil),
 	}}
+	keys["embedding"] = map[string]any{"provider": "none"} // what is not about search need not wait for it
 	maps.Copy(keys, more)
 	b, err := json.Marshal(keys)
 	if err != nil {

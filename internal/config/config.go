@@ -138,7 +138,7 @@ func (c Cache) Entries() int {
 // Embedding chooses the model that turns texts into vectors.
 type Embedding struct {
 	// Provider is local (default: the built-in model), openai (any compatible
-	// address) or folder (a model on disk).
+	// address), folder (a model on disk) or none (search goes by words only).
 	Provider   string `json:"provider,omitempty"`
 	URL        string `json:"url,omitempty"`
 	Model      string `json:"model,omitempty"`

@@ -106,7 +106,7 @@ func (d *decoder) validate(c *Config) {
 	}
 	d.oneOf("sandbox.require", c.Sandbox.Require, "full", "best")
 	d.oneOf("sandbox.jit", c.Sandbox.JIT, "auto", "on", "off")
-	d.oneOf("embedding.provider", c.Embedding.Provider, "local", "openai", "folder")
+	d.oneOf("embedding.provider", c.Embedding.Provider, "local", "openai", "folder", "none")
 	if c.Embedding.Provider == "openai" && c.Embedding.URL == "" {
 		d.problem("embedding.url", "is needed with the provider openai")
 	}

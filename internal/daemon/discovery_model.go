@@ -3,6 +3,7 @@ package daemon
 import (
 	"cmp"
 	"context"
+	"errors"
 	"path/filepath"
 	"runtime"
 	"time"
@@ -18,6 +19,9 @@ const (
 	retryEmbedding = 15 * time.Second
 )
 
+// errNoModel is why there is no model where none is wanted.
+var errNoModel = errors.New("the configuration wants no embedding model")
+
 // keepModel opens the configured model, unless it is open. It is called by one
 // goroutine; others can refresh while it fetches.
 func (d *discovery) keepModel(ctx context.Context) error {
@@ -25,6 +29,10 @@ func (d *discovery) keepModel(ctx context.Context) error {
 		return nil
 	}
 	m, err := d.model(ctx)
+	if errors.Is(err, errNoModel) {
+		d.finder.SetEncoder(nil, err.Error())
+		return nil
+	}
 	if err == nil && m.Dimensions() == 0 {
 		_, err = m.Encode(ctx, []string{"tool"}) // the first answer tells
 	}
@@ -102,6 +110,8 @@ func (p *parts) openModel(o Options) func(context.Context) (*model, error) {
 				Dir: dir, Model: cmp.Or(c.Model, filepath.Base(c.Path)),
 				QueryPrefix: c.QueryPrefix, DocumentPrefix: c.DocumentPrefix,
 			})
+		case "none":
+			return nil, errNoModel
 		default:
 			dir, err := Weights(ctx, o, p.deno.Path)
 			if err != nil {
