@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // cacher runs programs on a folder whose caches are on.
@@ -14,7 +15,14 @@ type cacher struct{ learner }
 func newCacher(t *testing.T, more map[string]any) cacher {
 	t.Helper()
 	f := newFolderWith(t, more)
-	return cacher{learner{f, connect(t, f.serveHTTP(t))}}
+	c := cacher{learner{f, connect(t, f.serveHTTP(t))}}
+	// The servers have just listed their tools, which drops what was read before.
+	for deadline := time.Now().Add(time.Minute); c.ask(t, "return await mcp.filesystem.list_allowed_directories({});", nil).CacheHit == ""; {
+		if time.Now().After(deadline) {
+			t.Fatal("nothing is answered from the cache")
+		}
+	}
+	return c
 }
 
 func allowAll() map[string]any {
