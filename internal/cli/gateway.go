@@ -34,6 +34,7 @@ func (a *app) withGateway(ctx context.Context, config string, f func(*httpapi.Cl
 	if err != nil {
 		return err
 	}
+	o.Brief = true
 	g, socket, err := acquire(ctx, o, reachable)
 	if err != nil {
 		return err

@@ -36,6 +36,7 @@ type Options struct {
 	ToolDirs    []string // where fetched programs may be; the first is where they are put. Not empty
 	Binary      string   // our own executable
 	Version     string
+	Brief       bool // there for one command: takes up no runs that others have left
 	Logger      *slog.Logger
 	Getenv      func(string) string
 }

@@ -173,7 +173,7 @@ func (p *parts) startSandbox(ctx context.Context, o Options, registry prometheus
 func (p *parts) startEngine(ctx context.Context, o Options, registry prometheus.Registerer) error {
 	p.engine = execute.New(memory{p.store, p.found.Served, newLearnt(ctx, p.store, registry)}, p.upstream, p.sandbox, execute.Config{
 		Logger: o.Logger, Version: o.Version, Limits: p.config.limits(), Exclusive: o.DatabaseURL == "",
-		Rules: p.rules, Approvals: p.config.approvals, Matcher: matcher{p.finder}, Cache: p.cache,
+		Brief: o.Brief, Rules: p.rules, Approvals: p.config.approvals, Matcher: matcher{p.finder}, Cache: p.cache,
 	})
 	if err := p.engine.Start(ctx); err != nil {
 		return fmt.Errorf("start engine: %w", err)

@@ -172,6 +172,9 @@ func (e *Engine) follow(ctx context.Context, a policy.Approval) error {
 		return nil
 	}
 	ctx = context.WithoutCancel(ctx)
+	if a.Status == policy.Approved && e.config.Brief {
+		return nil
+	}
 	if a.Status == policy.Approved {
 		return e.resume(ctx, a.WorkflowID)
 	}

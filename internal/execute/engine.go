@@ -63,6 +63,9 @@ type Config struct {
 	// Exclusive says that no other gateway shares the store, so that every run
 	// that is open at start has lost its owner.
 	Exclusive bool
+	// Brief says that the gateway is there for one command: runs that are lost, or may
+	// go on, are left to one that stays.
+	Brief bool
 	// Rules decide about calls; nil allows every call.
 	Rules Rules
 	// Matcher finds what an intent alone asks for; nil: every request needs a program.

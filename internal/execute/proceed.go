@@ -185,6 +185,9 @@ func (e *Engine) look(ctx context.Context, id uuid.UUID, patience time.Duration)
 		if waits {
 			return approvalAnswer(a)
 		}
+		if err := e.resume(ctx, id); err != nil { // it may go on, and nobody has taken it up
+			return e.refused(err)
+		}
 	case !run.Status.Open():
 		return e.storedAnswer(ctx, run)
 	}

@@ -144,6 +144,9 @@ const recoverAtOnce = 3
 // recoverLost takes up the runs that have lost their gateway. One in which a call
 // was sent whose outcome nobody knows is not repeated: it is interrupted.
 func (e *Engine) recoverLost(ctx context.Context, now time.Time) error {
+	if e.config.Brief {
+		return nil
+	}
 	ids, err := e.store.LostRuns(ctx, e.lostBefore(now), e.owner)
 	if err != nil || len(ids) == 0 || !e.recovering.CompareAndSwap(false, true) {
 		return err

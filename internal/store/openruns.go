@@ -40,12 +40,17 @@ func (s *Store) ClaimRun(ctx context.Context, id uuid.UUID, owner string, now, l
 }
 
 // LostRuns returns the running runs whose owner has not extended their lease beyond
-// a time, but none of owner's. Runs of capabilities are not among them: they go with
+// a time, but none of owner's, and those that were allowed to go on and that nobody
+// has taken up. Runs of capabilities are not among them: they go with
 // the one that called them.
 func (s *Store) LostRuns(ctx context.Context, before time.Time, owner string) ([]uuid.UUID, error) {
 	return collect(ctx, s, `
-		select workflow_id from workflow_execution
-		where workspace_id = @ws and status = 'running' and lease_until < @before and owner <> @owner and parent_workflow_id is null
+		select workflow_id from workflow_execution e
+		where workspace_id = @ws and parent_workflow_id is null and (
+			status = 'running' and lease_until < @before and owner <> @owner
+			or status in ('awaiting_approval', 'suspended')
+				and exists (select from approval a where a.workspace_id = @ws and a.workflow_id = e.workflow_id and a.status = 'approved')
+				and not exists (select from approval a where a.workspace_id = @ws and a.workflow_id = e.workflow_id and a.status = 'pending'))
 		order by started_at`, pgx.NamedArgs{"before": before, "owner": owner}, pgx.RowTo[uuid.UUID])
 }
 
