@@ -50,7 +50,7 @@ var allowed = map[string][]string{
 	"search":          {"fault", "tool", "graph", "capability", "embedding/kernel"}, // its products of vectors
 	"search/evaluate": {"fault", "tool", "capability", "search"},                    // data sets and measurements, never in a request
 	"learn":           {"fault", "tool", "structure", "capability", "trace"},
-	"jobs":            {"fault", "capability", "graph", "learn"},
+	"jobs":            {"fault", "telemetry", "capability", "graph", "learn"},
 
 	// memory
 	"store":           {"fault", "tool", "structure", "policy", "capability", "trace", "supervise", "store/pglite"},
@@ -58,7 +58,7 @@ var allowed = map[string][]string{
 	"store/storetest": {"store", "store/pglite"},
 
 	// faces
-	"mcpserver": {"fault", "policy", "execute", "search"},
+	"mcpserver": {"fault", "telemetry", "policy", "execute", "search"},
 	"httpapi":   {"fault", "policy", "capability", "trace"},
 	"relay":     {},
 

@@ -28,13 +28,19 @@ func newFinder(t *testing.T) finder {
 
 func newFinderWith(t *testing.T, more map[string]any) finder {
 	t.Helper()
-	more["embedding"] = map[string]any{"provider": "local"}
-	folder := newFolderWith(t, more)
+	folder := newMeaningfulFolder(t, more)
 	f := finder{learner{folder, connect(t, folder.serveHTTP(t))}}
 	f.until(t, map[string]any{"intent": "anything"}, func(a search.Answer) bool {
 		return len(a.Servers) == 0 && (a.Mode == search.Hybrid || !meaningful(t))
 	})
 	return f
+}
+
+// newMeaningfulFolder is newFolderWith whose gateway embeds, if it can.
+func newMeaningfulFolder(t *testing.T, more map[string]any) folder {
+	t.Helper()
+	more["embedding"] = map[string]any{"provider": "local"}
+	return newFolderWith(t, more)
 }
 
 // meaningful reports whether the embedding model is installed.
@@ -225,7 +231,7 @@ return { lines: text.split("\n").length, found };`},
 // started again, has it all once.
 func TestDiscoverSurvivesAKill(t *testing.T) {
 	needMeaning(t)
-	folder := newFolder(t)
+	folder := newMeaningfulFolder(t, map[string]any{})
 	g := folder.start(t)
 	if err := g.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)

@@ -29,7 +29,7 @@ func TestACapabilityWhoseToolIsGoneIsDegraded(t *testing.T) {
 	}
 	add("reads", "fs:read", "00000000000000000000000000000001")
 	add("writes", "fs:write", "00000000000000000000000000000002")
-	c := &consequences{store: s, upstream: g.parts.upstream, logger: slog.New(slog.DiscardHandler)}
+	c := &consequences{store: s, cache: g.parts.cache, upstream: g.parts.upstream, logger: slog.New(slog.DiscardHandler)}
 	if err := c.draw(ctx, map[tool.ID]bool{"fs:read": true}); err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/riverqueue/river/rivertype"
 
 	"github.com/pml-run/pml/internal/fault"
+	"github.com/pml-run/pml/internal/telemetry"
 )
 
 // Kind is a kind of job.
@@ -89,7 +90,7 @@ func New(pool *pgxpool.Pool, kinds []Kind, o Options) (*Runner, error) {
 	}
 	var err error
 	r.client, err = river.NewClient(r.driver, &river.Config{
-		Schema: o.Schema, Logger: slog.New(warnings{o.Logger.Handler()}), Workers: handlers, PeriodicJobs: periodic,
+		Schema: o.Schema, Logger: telemetry.Warnings(o.Logger), Workers: handlers, PeriodicJobs: periodic,
 		Queues:   map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: workers}},
 		PollOnly: true, FetchPollInterval: o.Poll, FetchCooldown: min(o.Poll, defaultPoll),
 		JobTimeout: jobTimeout, RescueStuckJobsAfter: rescueAfter, MaxAttempts: attempts,
@@ -135,7 +136,7 @@ func (r *Runner) Start(ctx context.Context) error {
 // migrate tries again after an error: another gateway may have done the same at the
 // same time, and River takes no lock.
 func (r *Runner) migrate(ctx context.Context) error {
-	m, err := rivermigrate.New(r.driver, &rivermigrate.Config{Schema: r.options.Schema, Logger: slog.New(warnings{r.options.Logger.Handler()})})
+	m, err := rivermigrate.New(r.driver, &rivermigrate.Config{Schema: r.options.Schema, Logger: telemetry.Warnings(r.options.Logger)})
 	if err != nil {
 		return err
 	}
@@ -225,22 +226,6 @@ func (w *worker) Work(ctx context.Context, _ *river.Job[task]) error {
 	w.runner.options.Logger.DebugContext(ctx, "job done", "job", w.kind.Name, "result", detail)
 	return river.RecordOutput(ctx, detail)
 }
-
-// warnings passes on what a person should know: River tells much of its own life.
-type warnings struct{ slog.Handler }
-
-// Enabled reports whether a level is that of a warning or above, and wanted.
-func (w warnings) Enabled(ctx context.Context, l slog.Level) bool {
-	return l >= slog.LevelWarn && w.Handler.Enabled(ctx, l)
-}
-
-// WithAttrs keeps the limit.
-func (w warnings) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return warnings{w.Handler.WithAttrs(attrs)}
-}
-
-// WithGroup keeps the limit.
-func (w warnings) WithGroup(name string) slog.Handler { return warnings{w.Handler.WithGroup(name)} }
 
 // States returns what there is to know of each kind, in the order of New.
 func (r *Runner) States(ctx context.Context) ([]State, error) {

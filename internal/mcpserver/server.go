@@ -15,6 +15,7 @@ import (
 	"github.com/pml-run/pml/internal/execute"
 	"github.com/pml-run/pml/internal/policy"
 	"github.com/pml-run/pml/internal/search"
+	"github.com/pml-run/pml/internal/telemetry"
 )
 
 // Executor carries out what pml_execute is asked for.
@@ -77,9 +78,10 @@ func New(executor Executor, results ResultReader, finder Finder, approvals Appro
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	s := &Server{executor: executor, results: results, finder: finder, approvals: approvals, logger: o.Logger.With("system", "mcpserver"), key: o.Key}
+	sdk := telemetry.Warnings(s.logger) // it tells of every session at the level of information, and a request may be one
 	s.mcp = mcp.NewServer(&mcp.Implementation{Name: "pml", Title: "PML: procedural memory", Version: o.Version}, &mcp.ServerOptions{
 		Instructions: instructions,
-		Logger:       s.logger,
+		Logger:       sdk,
 		Capabilities: capabilities(o),
 	})
 	s.mcp.AddTool(discoverTool(), s.discover)
@@ -104,12 +106,13 @@ func (s *Server) ServeStream(ctx context.Context, in io.ReadCloser, out io.Write
 // Handler serves streamable HTTP for both kinds of protocol revision: those with
 // sessions and, routed by the version that each request names, those without.
 func (s *Server) Handler() http.Handler {
+	sdk := telemetry.Warnings(s.logger)
 	get := func(*http.Request) *mcp.Server { return s.mcp }
 	stateful := mcp.NewStreamableHTTPHandler(get, &mcp.StreamableHTTPOptions{
-		Logger: s.logger, SessionTimeout: sessionTimeout, MaxRequestBodyBytes: maxMessage,
+		Logger: sdk, SessionTimeout: sessionTimeout, MaxRequestBodyBytes: maxMessage,
 	})
 	stateless := mcp.NewStreamableHTTPHandler(get, &mcp.StreamableHTTPOptions{
-		Logger: s.logger, Stateless: true, MaxRequestBodyBytes: maxMessage,
+		Logger: sdk, Stateless: true, MaxRequestBodyBytes: maxMessage,
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.Compare(r.Header.Get("Mcp-Protocol-Version"), firstStateless) >= 0 {

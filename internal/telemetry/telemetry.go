@@ -3,6 +3,7 @@
 package telemetry
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"log/slog"
@@ -42,3 +43,22 @@ func NewRegistry() *prometheus.Registry {
 	)
 	return r
 }
+
+// Warnings returns a logger for a library that tells much of its own life: what is
+// below a warning is dropped.
+func Warnings(l *slog.Logger) *slog.Logger { return slog.New(warnings{l.Handler()}) }
+
+type warnings struct{ slog.Handler }
+
+// Enabled reports whether a level is that of a warning or above, and wanted.
+func (w warnings) Enabled(ctx context.Context, l slog.Level) bool {
+	return l >= slog.LevelWarn && w.Handler.Enabled(ctx, l)
+}
+
+// WithAttrs keeps the limit.
+func (w warnings) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return warnings{w.Handler.WithAttrs(attrs)}
+}
+
+// WithGroup keeps the limit.
+func (w warnings) WithGroup(name string) slog.Handler { return warnings{w.Handler.WithGroup(name)} }
