@@ -29,7 +29,9 @@ var allowed = map[string][]string{
 	// means
 	"supervise":         {},
 	"telemetry":         {},
-	"deno":              {"fault"},
+	"disk":              {},
+	"deno":              {"fault", "disk"},
+	"deno/denotest":     {},
 	"config":            {"fault"},
 	"sandbox":           {"fault", "tool", "sandbox/wire", "sandbox/jail"},
 	"sandbox/wire":      {},
@@ -40,7 +42,7 @@ var allowed = map[string][]string{
 	"embedding/kernel/gen": {}, // a module of its own
 	"embedding/wordpiece":  {},
 	"embedding/bert":       {"embedding/kernel"},
-	"embedding":            {"fault", "embedding/bert", "embedding/kernel", "embedding/wordpiece"},
+	"embedding":            {"fault", "deno", "embedding/bert", "embedding/kernel", "embedding/wordpiece"},
 
 	"upstream":              {"fault", "tool", "supervise", "config"},
 	"upstream/upstreamtest": {},
@@ -54,8 +56,8 @@ var allowed = map[string][]string{
 
 	// memory
 	"store":           {"fault", "tool", "structure", "policy", "capability", "trace", "supervise", "store/pglite"},
-	"store/pglite":    {"fault", "supervise"},
-	"store/storetest": {"store", "store/pglite"},
+	"store/pglite":    {"fault", "supervise", "disk", "deno"},
+	"store/storetest": {"deno/denotest", "store", "store/pglite"},
 
 	// faces
 	"mcpserver": {"fault", "telemetry", "policy", "execute", "search"},

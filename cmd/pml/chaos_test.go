@@ -100,22 +100,10 @@ func contains(path, text string) bool {
 // addServer adds a server to a folder's configuration.
 func (f folder) addServer(t *testing.T, name string, server map[string]any) {
 	t.Helper()
-	b, err := os.ReadFile(f.config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var c map[string]any
-	if err := json.Unmarshal(b, &c); err != nil {
-		t.Fatal(err)
-	}
-	servers, _ := c["mcpServers"].(map[string]any)
-	servers[name] = server
-	if b, err = json.Marshal(c); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(f.config, b, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	f.edit(t, func(c map[string]any) {
+		servers, _ := c["mcpServers"].(map[string]any)
+		servers[name] = server
+	})
 }
 
 // runSome has clients run the program until the gateway is gone. The returned

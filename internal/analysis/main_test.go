@@ -2,14 +2,12 @@ package analysis
 
 import (
 	"context"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"sync"
 	"testing"
 
 	"go.uber.org/goleak"
 
+	"github.com/pml-run/pml/internal/deno/denotest"
 	"github.com/pml-run/pml/internal/sandbox"
 	"github.com/pml-run/pml/internal/sandbox/jail"
 )
@@ -17,28 +15,6 @@ import (
 func TestMain(m *testing.M) {
 	jail.MaybeExec()
 	goleak.VerifyTestMain(m)
-}
-
-// denoPath finds the Deno to test with.
-func denoPath(tb testing.TB) string {
-	tb.Helper()
-	if path := os.Getenv("PML_DENO"); path != "" {
-		return path
-	}
-	for _, pattern := range []string{"../../.tools/node_modules/@deno/*/deno", "../../.tools/runtime/node_modules/@deno/*/deno"} {
-		if found, _ := filepath.Glob(pattern); len(found) > 0 {
-			path, err := filepath.Abs(found[0])
-			if err != nil {
-				tb.Fatal(err)
-			}
-			return path
-		}
-	}
-	path, err := exec.LookPath("deno")
-	if err != nil {
-		tb.Fatal("this test needs Deno: run 'make setup' or set PML_DENO")
-	}
-	return path
 }
 
 // shared is the pool of all tests that run programs; it lives as long as they do.
@@ -56,7 +32,7 @@ func sharedPool(tb testing.TB) *sandbox.Pool {
 	shared.mu.Lock()
 	defer shared.mu.Unlock()
 	if shared.pool == nil {
-		p, err := sandbox.New(sandbox.Options{Deno: denoPath(tb), Size: 4})
+		p, err := sandbox.New(sandbox.Options{Deno: denotest.Path(tb), Size: 4})
 		if err != nil {
 			tb.Fatal(err)
 		}

@@ -35,6 +35,17 @@ type DecisionStats struct {
 	SuccessRate float64 `json:"successRate"`
 }
 
+// Surprise is a finished run with the priority that it has for learning.
+type Surprise struct {
+	ID         uuid.UUID
+	Capability uuid.UUID
+	Version    int
+	PathHash   string
+	Success    bool
+	DurationMS float64
+	Priority   float64
+}
+
 // Evidence is the part of a stored capability that a finished run changes.
 type Evidence struct {
 	ID uuid.UUID

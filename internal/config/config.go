@@ -92,10 +92,24 @@ type Limits struct {
 	ResultBytes     int `json:"result_bytes,omitempty"`      // 8 MB
 }
 
-// Results say how long results of calls are kept.
+// Results say how long and how many results of calls are kept.
 type Results struct {
 	// TTLSeconds is the time to live; default 3,600, and 0 keeps them.
 	TTLSeconds *int `json:"ttl_seconds,omitempty"`
+	// QuotaMB is how much they may take together as they are stored, compressed; the
+	// oldest go first. Default 1,024, and 0 is no limit.
+	QuotaMB *int `json:"quota_mb,omitempty"`
+}
+
+// Quota is QuotaMB with its default, in bytes; less than 0 is no limit.
+func (r Results) Quota() int64 {
+	switch {
+	case r.QuotaMB == nil:
+		return 1 << 30
+	case *r.QuotaMB == 0:
+		return -1
+	}
+	return int64(*r.QuotaMB) << 20
 }
 
 // TTL is TTLSeconds with its default; zero means for ever.

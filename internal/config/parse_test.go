@@ -40,7 +40,7 @@ func TestParseWhole(t *testing.T) {
   "permissions": { "allow": ["fs:*"], "deny": ["*:delete_*"], "default": "ask" },
   "approvals": { "hold_ms": 0, "expire_hours": 1, "allow_agent_relay": true },
   "sandbox": { "require": "full", "jit": "off", "size": 3, "limits": { "wall_ms": 1000 } },
-  "results": { "ttl_seconds": 0 },
+  "results": { "ttl_seconds": 0, "quota_mb": 5 },
   "roots": ["/tmp"],
   "http": { "listen": "127.0.0.1:7777", "token": "${KEY}" },
 }`, map[string]string{"DIR": "/data", "KEY": "s3cret"})
@@ -58,7 +58,7 @@ func TestParseWhole(t *testing.T) {
 	if web.URL != "https://example.org/mcp" || web.Headers["Authorization"].Reveal() != "Bearer s3cret" || web.Transport() != TypeHTTP {
 		t.Errorf("web = %+v", web)
 	}
-	if c.Approvals.Hold() != 0 || c.Results.TTL() != 0 || c.HTTP.Token.Reveal() != "s3cret" || c.Sandbox.Limits.WallMS != 1000 {
+	if c.Approvals.Hold() != 0 || c.Results.TTL() != 0 || c.Results.Quota() != 5<<20 || c.HTTP.Token.Reveal() != "s3cret" || c.Sandbox.Limits.WallMS != 1000 {
 		t.Errorf("config = %+v", c)
 	}
 }
@@ -70,7 +70,7 @@ func TestDefaults(t *testing.T) {
 	if a.Timeout() != time.Minute || a.Concurrency() != 8 || a.Lazy() || a.Transport() != TypeStdio {
 		t.Errorf("server %+v", a)
 	}
-	if c.Approvals.Hold() != time.Minute || c.Approvals.Expire() != 24*time.Hour || c.Results.TTL() != time.Hour || c.Cache.TTL() != 5*time.Minute {
+	if c.Approvals.Hold() != time.Minute || c.Approvals.Expire() != 24*time.Hour || c.Results.TTL() != time.Hour || c.Results.Quota() != 1<<30 || c.Cache.TTL() != 5*time.Minute {
 		t.Error("wrong defaults")
 	}
 }

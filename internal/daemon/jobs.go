@@ -9,8 +9,6 @@ import (
 
 	"github.com/pml-run/pml/internal/httpapi"
 	"github.com/pml-run/pml/internal/jobs"
-	"github.com/pml-run/pml/internal/learn"
-	"github.com/pml-run/pml/internal/store"
 )
 
 // startJobs starts what is done in the background. It comes last: the jobs use all
@@ -19,10 +17,10 @@ func (p *parts) startJobs(ctx context.Context, o Options, registry prometheus.Re
 	r, err := jobs.New(p.store.Pool(), []jobs.Kind{
 		jobs.Promote(p.store, registry),
 		jobs.Retire(p.store, time.Now),
-		jobs.Expire(p.store, resultQuota, time.Now),
+		jobs.Expire(p.store, func() int64 { return p.config.current().Results.Quota() }, time.Now),
 		jobs.Retain(p.store, time.Now),
 		jobs.Graph(p.store),
-		jobs.Replay(experience{p.store}, time.Now),
+		jobs.Replay(p.store, time.Now),
 		jobs.Embed(p.found),
 		jobs.Forget(p.dropCachesDaily),
 	}, jobs.Options{Logger: o.Logger, Registerer: registry})
@@ -35,25 +33,6 @@ func (p *parts) startJobs(ctx context.Context, o Options, registry prometheus.Re
 	p.jobs = r
 	p.onStop(r.Stop)
 	return nil
-}
-
-// resultQuota leaves it to the store how many bytes results may have together.
-func resultQuota() int64 { return 0 }
-
-// experience is the store as the replay sees it.
-type experience struct{ *store.Store }
-
-// Surprises returns the runs with the highest priorities.
-func (e experience) Surprises(ctx context.Context, limit int) ([]jobs.Surprise, error) {
-	list, err := e.Store.Surprises(ctx, limit)
-	out := make([]jobs.Surprise, len(list))
-	for i, s := range list {
-		out[i] = jobs.Surprise{
-			ID: s.ID, Capability: s.Capability, Version: s.Version, Priority: s.Priority,
-			Run: learn.Run{PathHash: s.PathHash, Success: s.Success, DurationMS: s.DurationMS},
-		}
-	}
-	return out, err
 }
 
 // Jobs lists the kinds of background jobs with what became of the latest of each.

@@ -17,8 +17,8 @@ const (
 // results is where the results of runs are dropped.
 type results interface {
 	PurgeExpired(ctx context.Context, now time.Time) (int64, error)
-	// EnforceQuota drops results until the others take at most that many bytes; 0 is
-	// its own default.
+	// EnforceQuota drops results until the others take at most that many bytes; less
+	// than 0 is no limit.
 	EnforceQuota(ctx context.Context, bytes int64) (int64, error)
 }
 

@@ -153,10 +153,10 @@ func TestExpire(t *testing.T) {
 	s := storetest.New(t)
 	id := ran(t, s, capability.Capability{}, "p", true, uuid.Nil)
 	quota := func(n int64) func() int64 { return func() int64 { return n } }
-	does(t, jobs.Expire(s, quota(0), in(0)), "0 results expired, 0 over the quota")
+	does(t, jobs.Expire(s, quota(1<<30), in(0)), "0 results expired, 0 over the quota")
 	does(t, jobs.Expire(s, quota(1), in(0)), "0 results expired, 1 over the quota")
 	ran(t, s, capability.Capability{}, "p", true, uuid.Nil)
-	does(t, jobs.Expire(s, quota(0), in(2*time.Hour)), "1 results expired, 0 over the quota")
+	does(t, jobs.Expire(s, quota(1<<30), in(2*time.Hour)), "1 results expired, 0 over the quota")
 	does(t, jobs.Expire(s, quota(1), in(2*time.Hour)), "0 results expired, 0 over the quota")
 	if _, err := s.Trace(t.Context(), id); err != nil {
 		t.Errorf("what the run did is gone: %v", err)
@@ -250,21 +250,6 @@ func TestGraph(t *testing.T) {
 	}
 }
 
-// experience is the store as package daemon hands it to the replay.
-type experience struct{ *store.Store }
-
-func (e experience) Surprises(ctx context.Context, limit int) ([]jobs.Surprise, error) {
-	list, err := e.Store.Surprises(ctx, limit)
-	out := make([]jobs.Surprise, len(list))
-	for i, s := range list {
-		out[i] = jobs.Surprise{
-			ID: s.ID, Capability: s.Capability, Version: s.Version, Priority: s.Priority,
-			Run: learn.Run{PathHash: s.PathHash, Success: s.Success, DurationMS: s.DurationMS},
-		}
-	}
-	return out, err
-}
-
 func TestReplay(t *testing.T) {
 	t.Parallel()
 	s, ctx := storetest.New(t), t.Context()
@@ -277,7 +262,7 @@ func TestReplay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k := jobs.Replay(experience{s}, in(0))
+	k := jobs.Replay(s, in(0))
 	does(t, k, "10 of 10 runs replayed, 10 have another priority")
 	does(t, k, "10 of 10 runs replayed, 0 have another priority")
 	tr, err := s.Trace(ctx, first)

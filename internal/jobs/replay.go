@@ -24,18 +24,10 @@ const (
 	replayExponent = 0.6
 )
 
-// Surprise is a finished run with the priority that it has.
-type Surprise struct {
-	ID, Capability uuid.UUID
-	Version        int
-	Run            learn.Run
-	Priority       float64
-}
-
 // experience is where finished runs are read again.
 type experience interface {
 	// Surprises returns the runs with the highest priorities, those first.
-	Surprises(ctx context.Context, limit int) ([]Surprise, error)
+	Surprises(ctx context.Context, limit int) ([]capability.Surprise, error)
 	Learning(ctx context.Context, id uuid.UUID, version int) (capability.Learning, error)
 	// SetPriorities returns how many were others before.
 	SetPriorities(ctx context.Context, ids []uuid.UUID, priorities []float64) (int64, error)
@@ -68,7 +60,7 @@ func Replay(store experience, now func() time.Time) Kind {
 // draw takes n of the list without putting any back, each with a chance in proportion
 // to priority^0.6: those with the largest u^(1/w), u uniform (Efraimidis and Spirakis,
 // Weighted random sampling with a reservoir, 2006), here by its logarithm.
-func draw(list []Surprise, n int, seed uint64) []Surprise {
+func draw(list []capability.Surprise, n int, seed uint64) []capability.Surprise {
 	if len(list) <= n {
 		return list
 	}
@@ -78,7 +70,7 @@ func draw(list []Surprise, n int, seed uint64) []Surprise {
 		keys[s.ID] = math.Log(1-random.Float64()) / math.Pow(s.Priority, replayExponent)
 	}
 	out := slices.Clone(list)
-	slices.SortFunc(out, func(a, b Surprise) int {
+	slices.SortFunc(out, func(a, b capability.Surprise) int {
 		return cmp.Or(cmp.Compare(keys[b.ID], keys[a.ID]), slices.Compare(a.ID[:], b.ID[:]))
 	})
 	return out[:n]
@@ -92,7 +84,7 @@ type version struct {
 
 // reconsider works out the priorities by what is known today. A run of a path that
 // was forgotten is as new as when it came.
-func reconsider(ctx context.Context, store experience, drawn []Surprise) ([]uuid.UUID, []float64, error) {
+func reconsider(ctx context.Context, store experience, drawn []capability.Surprise) ([]uuid.UUID, []float64, error) {
 	known := map[version]capability.Learning{}
 	ids, priorities := make([]uuid.UUID, len(drawn)), make([]float64, len(drawn))
 	for i, s := range drawn {
@@ -104,7 +96,7 @@ func reconsider(ctx context.Context, store experience, drawn []Surprise) ([]uuid
 			}
 			known[v] = l
 		}
-		ids[i], priorities[i] = s.ID, learn.Priority(known[v], s.Run)
+		ids[i], priorities[i] = s.ID, learn.Priority(known[v], learn.Run{PathHash: s.PathHash, Success: s.Success, DurationMS: s.DurationMS})
 	}
 	return ids, priorities, nil
 }

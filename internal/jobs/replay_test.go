@@ -6,13 +6,15 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
+
+	"github.com/pml-run/pml/internal/capability"
 )
 
 func TestDraw(t *testing.T) {
 	t.Parallel()
-	var list []Surprise
+	var list []capability.Surprise
 	for i := range uint64(400) {
-		s := Surprise{ID: uuid.UUID{}, Priority: 0.05}
+		s := capability.Surprise{ID: uuid.UUID{}, Priority: 0.05}
 		binary.BigEndian.PutUint64(s.ID[:], i)
 		if i%2 == 0 {
 			s.Priority = 0.9

@@ -43,21 +43,7 @@ func (s shelf) ReadyServers(context.Context) []string { return s.servers }
 // reading connects a client to a server with resources, in memory.
 func reading(t *testing.T, r ResourceReader) *mcp.ClientSession {
 	t.Helper()
-	s := New(backend{}, backend{}, backend{}, nil, Options{Resources: r})
-	mine, theirs := mcp.NewInMemoryTransports()
-	server, err := s.mcp.Connect(t.Context(), theirs, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	client, err := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "7"}, nil).Connect(t.Context(), mine, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = client.Close()
-		_ = server.Wait()
-	})
-	return client
+	return joined(t, New(backend{}, backend{}, backend{}, nil, Options{Resources: r}), nil)
 }
 
 func TestResourcesAreListed(t *testing.T) {

@@ -42,7 +42,12 @@ func (b backend) Discover(_ context.Context, req search.Request) (*search.Answer
 // session connects a client to a server over that backend, in memory.
 func session(t *testing.T, b backend, o *mcp.ClientOptions) *mcp.ClientSession {
 	t.Helper()
-	s := New(b, b, b, nil, Options{Version: "test"})
+	return joined(t, New(b, b, b, nil, Options{Version: "test"}), o)
+}
+
+// joined connects a client to a server, in memory.
+func joined(t *testing.T, s *Server, o *mcp.ClientOptions) *mcp.ClientSession {
+	t.Helper()
 	mine, theirs := mcp.NewInMemoryTransports()
 	server, err := s.mcp.Connect(t.Context(), theirs, nil)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/pml-run/pml/internal/deno/denotest"
 	"github.com/pml-run/pml/internal/sandbox/jail"
 )
 
@@ -46,7 +47,7 @@ func script(t *testing.T, file string, layers jail.Layers, flags ...string) map[
 	}
 	url := "data:application/javascript;base64," + base64.StdEncoding.EncodeToString(text)
 	args := append([]string{"run", "--no-prompt", "--no-config", "--no-lock", "--no-remote", "--no-npm", "--no-code-cache"}, flags...)
-	state, out := inJail(t, jail.Spec{Binary: denoPath(t), Layers: layers, Args: append(args, url)})
+	state, out := inJail(t, jail.Spec{Binary: denotest.Path(t), Layers: layers, Args: append(args, url)})
 	if !state.Success() {
 		t.Fatalf("%s ended with %s after %q", file, state, out)
 	}

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/pml-run/pml/internal/deno/denotest"
 	"github.com/pml-run/pml/internal/fault"
 	"github.com/pml-run/pml/internal/sandbox/jail"
 )
@@ -272,7 +273,7 @@ func TestHold(t *testing.T) {
 func TestRlimitCPU(t *testing.T) {
 	t.Parallel()
 	s := jail.Spec{
-		Binary: denoPath(t), Layers: jail.Layers{Rlimits: true}, CPU: 1,
+		Binary: denotest.Path(t), Layers: jail.Layers{Rlimits: true}, CPU: 1,
 		Args: []string{"run", "--no-config", "--no-lock", "data:application/javascript,while(true){}"},
 	}
 	state, _ := inJail(t, s)

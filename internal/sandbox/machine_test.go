@@ -12,6 +12,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/pml-run/pml/internal/deno/denotest"
 	"github.com/pml-run/pml/internal/sandbox/jail"
 )
 
@@ -101,7 +102,7 @@ const machineSize, machineBusy = 2, 3
 
 func newPoolMachine(t *testing.T) *poolMachine {
 	t.Helper()
-	p, err := New(Options{Deno: denoPath(t), Size: machineSize, MaxBusy: machineBusy, Starters: 1})
+	p, err := New(Options{Deno: denotest.Path(t), Size: machineSize, MaxBusy: machineBusy, Starters: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

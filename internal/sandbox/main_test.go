@@ -5,14 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"sync"
 	"testing"
 
 	"go.uber.org/goleak"
 
+	"github.com/pml-run/pml/internal/deno/denotest"
 	"github.com/pml-run/pml/internal/fault"
 	"github.com/pml-run/pml/internal/sandbox/jail"
 )
@@ -24,33 +22,11 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// denoPath finds the Deno to test with. There is no test of this package without one.
-func denoPath(tb testing.TB) string {
-	tb.Helper()
-	if path := os.Getenv("PML_DENO"); path != "" {
-		return path
-	}
-	for _, pattern := range []string{"../../.tools/node_modules/@deno/*/deno", "../../.tools/deno"} {
-		if found, _ := filepath.Glob(pattern); len(found) > 0 {
-			path, err := filepath.Abs(found[0])
-			if err != nil {
-				tb.Fatal(err)
-			}
-			return path
-		}
-	}
-	path, err := exec.LookPath("deno")
-	if err != nil {
-		tb.Fatal("these tests need Deno 2.9: set PML_DENO, or run 'npm i deno@2.9.6' in .tools at the root of the repository")
-	}
-	return path
-}
-
 // newPool starts a pool that ends with the test.
 func newPool(tb testing.TB, o Options) *Pool {
 	tb.Helper()
 	if o.Deno == "" {
-		o.Deno = denoPath(tb)
+		o.Deno = denotest.Path(tb)
 	}
 	p, err := New(o)
 	if err != nil {
@@ -76,7 +52,7 @@ func sharedPool(tb testing.TB) *Pool {
 	shared.mu.Lock()
 	defer shared.mu.Unlock()
 	if shared.pool == nil {
-		p, err := New(Options{Deno: denoPath(tb), Size: 4})
+		p, err := New(Options{Deno: denotest.Path(tb), Size: 4})
 		if err != nil {
 			tb.Fatal(err)
 		}

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/pml-run/pml/internal/deno/denotest"
 )
 
 // orphanArg is the first argument with which the test binary is a gateway that will
@@ -57,7 +59,7 @@ func TestWorkersDieWithTheGateway(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), self, orphanArg, denoPath(t))
+	cmd := exec.CommandContext(t.Context(), self, orphanArg, denotest.Path(t))
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

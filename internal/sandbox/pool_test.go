@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/pml-run/pml/internal/deno/denotest"
 	"github.com/pml-run/pml/internal/fault"
 	"github.com/pml-run/pml/internal/sandbox/jail"
 )
@@ -193,7 +194,7 @@ func TestStopEndsRuns(t *testing.T) {
 
 func TestNotStarted(t *testing.T) {
 	t.Parallel()
-	p, err := New(Options{Deno: denoPath(t)})
+	p, err := New(Options{Deno: denotest.Path(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -221,7 +222,7 @@ func TestStartFails(t *testing.T) {
 	if _, err := New(Options{Require: "most", JIT: "maybe", Size: -1, MaxBusy: 1}); err == nil || strings.Count(err.Error(), "\n") != 3 {
 		t.Errorf("error %v, want four problems at once", err)
 	}
-	p, err = New(Options{Deno: denoPath(t), Require: "full", Without: jail.Layers{Landlock: true}})
+	p, err = New(Options{Deno: denotest.Path(t), Require: "full", Without: jail.Layers{Landlock: true}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -259,7 +260,7 @@ func TestLevels(t *testing.T) {
 
 func TestProbe(t *testing.T) {
 	t.Parallel()
-	r, err := Probe(t.Context(), Options{Deno: denoPath(t)})
+	r, err := Probe(t.Context(), Options{Deno: denotest.Path(t)})
 	if err != nil || r.Level != "deno+seccomp+landlock" || len(r.Missing) != 0 {
 		t.Errorf("report %+v, %v", r, err)
 	}
@@ -289,7 +290,7 @@ func TestMetrics(t *testing.T) {
 // bring them back.
 func TestShrink(t *testing.T) {
 	t.Parallel()
-	p, err := New(Options{Deno: denoPath(t), Size: 5, IdleAfter: time.Hour})
+	p, err := New(Options{Deno: denotest.Path(t), Size: 5, IdleAfter: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/pml-run/pml/internal/deno/denotest"
 )
 
 // TestRuntimeTypes has Deno check the types of the worker's runtime.
@@ -14,7 +16,7 @@ func TestRuntimeTypes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), denoPath(t), "check", "--no-config", "--no-lock", "--no-remote", dir+"/main.ts", dir+"/boot.ts")
+	cmd := exec.CommandContext(t.Context(), denotest.Path(t), "check", "--no-config", "--no-lock", "--no-remote", dir+"/main.ts", dir+"/boot.ts")
 	cmd.Env = []string{"HOME=/nonexistent", "DENO_DIR=" + t.TempDir(), "NO_COLOR=1"}
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)

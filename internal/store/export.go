@@ -67,7 +67,6 @@ var tables = []table{
 	{name: "embedding", key: "kind, ref_id, model", fetch: manyRows},
 	{name: "graph_snapshot", key: "version", fetch: fewRows},
 	{name: "capability_cache", key: "capability_id, version, params_hash", fetch: fewRows},
-	{name: "intent_cache", key: "intent_ref, params_hash", fetch: manyRows},
 	{name: "cache_invalidation_log", key: "id", fetch: manyRows, identity: "id"},
 }
 

@@ -76,26 +76,15 @@ func (s *Store) SaveGraphSnapshot(ctx context.Context, results json.RawMessage) 
 	return version, fresh, err
 }
 
-// Surprise is what a finished run of a capability is weighed by.
-type Surprise struct {
-	ID         uuid.UUID
-	Capability uuid.UUID
-	Version    int
-	PathHash   string
-	Success    bool
-	DurationMS float64
-	Priority   float64
-}
-
 // Surprises returns the runs with the highest priorities, those first, whose paths are
 // exactly known: at most limit, and none of a priority of 0.
-func (s *Store) Surprises(ctx context.Context, limit int) ([]Surprise, error) {
+func (s *Store) Surprises(ctx context.Context, limit int) ([]capability.Surprise, error) {
 	return collect(ctx, s, `
 		select id, capability_id as capability, coalesce(capability_version, 0) as version, path_hash, success,
 			duration_ms, priority::float8 as priority
 		from capability_trace
 		where workspace_id = @ws and capability_id is not null and exact and cache_hit = '' and priority > 0
-		order by priority desc, id limit @limit`, pgx.NamedArgs{"limit": limit}, pgx.RowToStructByName[Surprise])
+		order by priority desc, id limit @limit`, pgx.NamedArgs{"limit": limit}, pgx.RowToStructByName[capability.Surprise])
 }
 
 // Learning returns what is known of the ways through one version of a capability; a

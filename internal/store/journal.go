@@ -207,8 +207,7 @@ func (s *Store) PurgeExpired(ctx context.Context, now time.Time) (int64, error) 
 		  and e.status not in ('running', 'awaiting_approval', 'suspended')`, `
 		update workflow_execution set result = null, updated_at = now()
 		where workspace_id = @ws and result is not null and result_expires_at <= @now`, `
-		delete from capability_cache where workspace_id = @ws and expires_at <= @now`, `
-		delete from intent_cache where workspace_id = @ws and expires_at <= @now`,
+		delete from capability_cache where workspace_id = @ws and expires_at <= @now`,
 	} {
 		n, err := s.exec(ctx, sql, pgx.NamedArgs{"now": now})
 		if err != nil {

@@ -102,20 +102,13 @@ func (s *Store) InnerRuns(ctx context.Context, run uuid.UUID, node string) ([]tr
 		pgx.NamedArgs{"id": run, "node": text(node), "limit": maxInnerRuns}, scanRun)
 }
 
-// DefaultQuota is how many bytes results may have together.
-const DefaultQuota = 1 << 30
-
 // EnforceQuota drops results of runs that have ended, the oldest first, until those
 // that are left have together at most bytes as they are stored: compressed, and with
-// those of open runs, which stay. What a run has left goes together. 0 means
-// DefaultQuota, less than 0 no limit. It returns how many results went; each counts as
-// expired from now on.
+// those of open runs, which stay. What a run has left goes together. Less than 0 is no
+// limit. It returns how many results went; each counts as expired from now on.
 func (s *Store) EnforceQuota(ctx context.Context, bytes int64) (int64, error) {
-	switch {
-	case bytes < 0:
+	if bytes < 0 {
 		return 0, nil
-	case bytes == 0:
-		bytes = DefaultQuota
 	}
 	return collectOne(ctx, s, `
 		with kept as (

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/pml-run/pml/internal/disk"
 	"github.com/pml-run/pml/internal/fault"
 )
 
@@ -102,7 +103,7 @@ func initialise(dir string, initDB func(dir string) error) error {
 	}
 	err := initDB(fresh)
 	if err == nil {
-		err = syncTree(fresh)
+		err = disk.SyncTree(fresh)
 	}
 	if err == nil {
 		err = replaceEmpty(fresh, dir)
@@ -110,7 +111,7 @@ func initialise(dir string, initDB func(dir string) error) error {
 	if err != nil {
 		return errors.Join(err, os.RemoveAll(fresh))
 	}
-	return syncPath(filepath.Dir(dir))
+	return disk.Sync(filepath.Dir(dir))
 }
 
 // removeTorn removes what interrupted attempts left; the caller holds the lock.
@@ -128,21 +129,4 @@ func replaceEmpty(from, to string) error {
 		return err
 	}
 	return os.Rename(from, to)
-}
-
-func syncTree(dir string) error {
-	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.Type()&fs.ModeSymlink != 0 {
-			return err
-		}
-		return syncPath(path)
-	})
-}
-
-func syncPath(path string) error {
-	f, err := os.Open(path) //nolint:gosec // paths below our own data directory
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
 }

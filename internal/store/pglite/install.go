@@ -1,20 +1,17 @@
 package pglite
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/pml-run/pml"
+	"github.com/pml-run/pml/internal/deno"
 	"github.com/pml-run/pml/internal/fault"
 	program "github.com/pml-run/pml/sandbox-runtime/pglite"
 )
@@ -41,39 +38,18 @@ var kept = []struct{ from, to string }{
 	{"node_modules/@electric-sql/pglite-pgvector/dist/vector.tar.gz", "pgvector"},
 }
 
-// installTimeout bounds the download of about 20 MB.
-const installTimeout = 5 * time.Minute
-
 // Install fetches the pinned packages into a folder of dir that is named after the
-// lock file, unless they are there. The lock's hashes are verified by Deno; the
-// folder appears whole or not at all. It inherits the environment, where a proxy,
-// certificates and another npm registry (NPM_CONFIG_REGISTRY) may be set.
-func Install(ctx context.Context, deno, dir string) error {
+// lock file, unless they are there. It takes as long as about 20 MB take.
+func Install(ctx context.Context, executable, dir string) error {
+	pinned := deno.Packages{
+		What: "the embedded database's packages", Config: pml.DenoConfig, Lock: pml.DenoLock, Timeout: 5 * time.Minute,
+		Code: fault.StorageUnavailable, Without: "or set DATABASE_URL and do without",
+	}
 	target := packages(dir)
-	if Installed(dir) {
-		return writeProgram(target)
-	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := pinned.Install(ctx, executable, target, assemble); err != nil {
 		return err
 	}
-	work, err := os.MkdirTemp(dir, ".install-")
-	if err != nil {
-		return err
-	}
-	err = fetch(ctx, deno, work)
-	if err == nil {
-		err = assemble(work, filepath.Join(work, "out"))
-	}
-	if err == nil {
-		err = syncTree(filepath.Join(work, "out"))
-	}
-	if err == nil {
-		err = os.Rename(filepath.Join(work, "out"), target)
-		if err != nil && Installed(dir) {
-			err = nil // another process was faster
-		}
-	}
-	return errors.Join(err, os.RemoveAll(work))
+	return writeProgram(target) // another release may have fetched them
 }
 
 // packages is the folder of dir that belongs to this binary's lock file.
@@ -89,36 +65,6 @@ func packages(dir string) string {
 func Installed(dir string) bool {
 	_, err := os.Stat(filepath.Join(packages(dir), "map.json"))
 	return err == nil
-}
-
-// fetch lets Deno download the packages into work and check them against the lock.
-func fetch(ctx context.Context, deno, work string) error {
-	for name, data := range map[string][]byte{"deno.json": pml.DenoConfig, "deno.lock": pml.DenoLock} {
-		if err := os.WriteFile(filepath.Join(work, name), data, 0o600); err != nil {
-			return err
-		}
-	}
-	ctx, cancel := context.WithTimeout(ctx, installTimeout)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, deno, "install", "--frozen", "--node-modules-dir=auto", "--quiet")
-	cmd.Dir = work
-	cmd.Env = append(os.Environ(), "NO_COLOR=1", "DENO_NO_UPDATE_CHECK=1", "DENO_DIR="+filepath.Join(work, "cache"))
-	if r, ok := os.LookupEnv("npm_config_registry"); ok {
-		cmd.Env = append(cmd.Env, "NPM_CONFIG_REGISTRY="+r)
-	}
-	cmd.WaitDelay = time.Second
-	var said bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &said, &said
-	err := cmd.Run()
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
-		return fault.New(fault.StorageUnavailable, "cannot run Deno at %q: %v", deno, err).WithHint("install Deno, or set its path in the configuration")
-	default:
-		return fault.New(fault.StorageUnavailable, "fetch the embedded database's packages: %v\n%s", err, strings.TrimSpace(said.String())).
-			WithHint("the npm registry must be reachable once; behind a proxy set HTTPS_PROXY, for a mirror NPM_CONFIG_REGISTRY; or set DATABASE_URL and do without")
-	}
 }
 
 // assemble copies what is needed out of the downloaded packages.
@@ -141,9 +87,6 @@ func assemble(from, to string) error {
 				return err
 			}
 		}
-	}
-	if err := writeProgram(to); err != nil {
-		return err
 	}
 	return os.WriteFile(filepath.Join(to, "map.json"), []byte(importMap), 0o600)
 }

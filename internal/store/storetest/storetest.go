@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -22,6 +21,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"go.uber.org/goleak"
 
+	"github.com/pml-run/pml/internal/deno/denotest"
 	"github.com/pml-run/pml/internal/store"
 	"github.com/pml-run/pml/internal/store/pglite"
 )
@@ -107,7 +107,7 @@ func options(ctx context.Context) (store.Options, error) {
 
 // Embedded returns the options of an embedded store, all but DataDir.
 func Embedded() (store.Options, error) {
-	deno, err := findDeno()
+	deno, err := denotest.Find()
 	if err != nil {
 		return store.Options{}, err
 	}
@@ -131,22 +131,6 @@ func findPackages() (string, error) {
 		}
 	}
 	return "", fmt.Errorf("the embedded database's packages are in none of %v; %s", dirs, advice)
-}
-
-// findDeno looks in PML_DENO, in the repository's .tools, and in PATH.
-func findDeno() (string, error) {
-	if deno := os.Getenv("PML_DENO"); deno != "" {
-		return deno, nil
-	}
-	found, err := filepath.Glob(filepath.Join(root(), ".tools", "node_modules", "@deno", "*", "deno"))
-	if err == nil && len(found) > 0 {
-		return found[0], nil
-	}
-	deno, err := exec.LookPath("deno")
-	if err != nil {
-		return "", fmt.Errorf("no Deno: %w; %s", err, advice)
-	}
-	return deno, nil
 }
 
 // root is the repository's folder.
