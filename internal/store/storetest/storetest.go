@@ -16,6 +16,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -105,6 +106,10 @@ func options(ctx context.Context) (store.Options, error) {
 	return opts, nil
 }
 
+// patience bounds a statement in tests. A database that starts again after a crash may
+// take a minute where a dozen of them share two processors.
+const patience = 2 * time.Minute
+
 // Embedded returns the options of an embedded store, all but DataDir.
 func Embedded() (store.Options, error) {
 	deno, err := denotest.Find()
@@ -115,7 +120,7 @@ func Embedded() (store.Options, error) {
 	if err != nil {
 		return store.Options{}, err
 	}
-	return store.Options{Deno: deno, RuntimeDir: dir}, nil
+	return store.Options{Deno: deno, RuntimeDir: dir, QueryTimeout: patience}, nil
 }
 
 // findPackages looks in PML_TEST_RUNTIME, where 'pml setup' has put them for the
