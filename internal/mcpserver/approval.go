@@ -5,6 +5,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -122,7 +123,7 @@ func (s *Server) askPerson(ctx context.Context, req *mcp.CallToolRequest, in exe
 		a := *answer.Approval
 		if statelessSession(req.Session) {
 			return answer, &mcp.CallToolResult{
-				InputRequests: mcp.InputRequestMap{approvalInput: form(a)}, RequestState: s.sign(a.ID),
+				InputRequests: mcp.InputRequestMap{approvalInput: form(a)}, RequestState: s.sign(a.ID, req.Params.Arguments),
 			}
 		}
 		reply, err := req.Session.Elicit(ctx, form(a))
@@ -143,11 +144,11 @@ func (s *Server) answered(ctx context.Context, in execute.Request, a policy.Appr
 
 // returned takes up a request that comes back with a person's answer.
 func (s *Server) returned(ctx context.Context, req *mcp.CallToolRequest, in execute.Request) *execute.Answer {
-	id, ok := s.verify(req.Params.RequestState)
+	id, ok := s.verify(req.Params.RequestState, req.Params.Arguments)
 	reply, isForm := req.Params.InputResponses[approvalInput].(*mcp.ElicitResult)
 	if !ok || !isForm {
-		return &execute.Answer{Status: execute.StatusFailed, Error: fault.New(fault.InvalidInput, "the answer belongs to no question of this gateway").
-			WithHint("send the request again without requestState")}
+		return &execute.Answer{Status: execute.StatusFailed, Error: fault.New(fault.InvalidInput, "the answer belongs to no question that this request was asked").
+			WithHint("send the same arguments as before, or the request without requestState")}
 	}
 	a, err := s.approvals.Approval(ctx, id)
 	if err != nil {
@@ -158,22 +159,37 @@ func (s *Server) returned(ctx context.Context, req *mcp.CallToolRequest, in exec
 }
 
 // sign makes the state that a client gives back with an answer: the approval, and
-// the proof that the question was asked here or at another gateway of this store.
-func (s *Server) sign(id uuid.UUID) string {
-	return base64.RawURLEncoding.EncodeToString(append(id[:], s.mac(id)...))
+// the proof that the question was asked here or at another gateway of this store, of
+// a request with these arguments.
+func (s *Server) sign(id uuid.UUID, arguments json.RawMessage) string {
+	return base64.RawURLEncoding.EncodeToString(append(id[:], s.mac(id, arguments)...))
 }
 
-func (s *Server) verify(state string) (uuid.UUID, bool) {
+func (s *Server) verify(state string, arguments json.RawMessage) (uuid.UUID, bool) {
 	b, err := base64.RawURLEncoding.DecodeString(state)
 	if err != nil || len(b) != 16+sha256.Size {
 		return uuid.Nil, false
 	}
 	id := uuid.UUID(b[:16])
-	return id, len(s.key()) > 0 && hmac.Equal(b[16:], s.mac(id))
+	return id, len(s.key()) > 0 && hmac.Equal(b[16:], s.mac(id, arguments))
 }
 
-func (s *Server) mac(id uuid.UUID) []byte {
+func (s *Server) mac(id uuid.UUID, arguments json.RawMessage) []byte {
 	m := hmac.New(sha256.New, s.key())
 	m.Write(id[:])
+	m.Write(sorted(arguments))
 	return m.Sum(nil)
+}
+
+// sorted writes JSON with its keys in order: a client may write them anew.
+func sorted(raw json.RawMessage) []byte {
+	var v any
+	if json.Unmarshal(raw, &v) != nil {
+		return raw
+	}
+	b, err := json.Marshal(v)
+	if err != nil {
+		return raw
+	}
+	return b
 }

@@ -83,23 +83,6 @@ func (s *Server) recovered(ctx context.Context, result **mcp.CallToolResult) {
 	*result = failure(map[string]any{"status": "failed", "error": f}, f)
 }
 
-// decode reads a tool's arguments; a key that does not exist is an error that
-// names it, because a misspelt option would otherwise be ignored in silence.
-func decode(raw json.RawMessage, into any) *fault.Error {
-	if len(raw) == 0 {
-		raw = json.RawMessage("{}")
-	}
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.DisallowUnknownFields()
-	err := d.Decode(into)
-	if err == nil {
-		return nil
-	}
-	message := strings.TrimPrefix(err.Error(), "json: ")
-	return fault.New(fault.InvalidInput, "the arguments cannot be read: %s", message).
-		WithHint("compare them with the tool's input schema")
-}
-
 // success answers with the JSON twice: clients show a model either the
 // structured content or the text, never both.
 func success(answer any) *mcp.CallToolResult {

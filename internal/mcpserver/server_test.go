@@ -151,9 +151,12 @@ func TestBadArgumentsNameTheMistake(t *testing.T) {
 	s := session(t, backend{}, nil)
 	for name, c := range map[string]struct{ tool, args, want string }{
 		"misspelt option": {"pml_execute", `{"intent":"x","optoins":{}}`, `unknown field "optoins"`},
-		"wrong type":      {"pml_execute", `{"intent":5}`, "intent"},
+		"what there is":   {"pml_execute", `{"intent":"x","implementation":{"type":"dag","tasks":[]}}`, "unknown field \"implementation.tasks\"\nhint: there are: code, dagStructure, name, type, version"},
+		"wrong type":      {"pml_execute", `{"intent":5}`, "intent is a JSON number; want a string"},
+		"deep":            {"pml_execute", `{"intent":"x","options":{"timeout_ms":1.5}}`, "options.timeout_ms is a JSON number 1.5; want a whole number"},
+		"own reader":      {"pml_execute", `{"intent":"x","options":{"dry_run":{"raeds":"real"}}}`, "raeds"},
 		"not an object":   {"pml_get_task_result", `[]`, "cannot be read"},
-		"wrong limit":     {"pml_discover", `{"limit":"many"}`, "limit"},
+		"wrong limit":     {"pml_discover", `{"limit":"many"}`, "limit is a JSON string; want a whole number"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := call(t, s, c.tool, c.args)
