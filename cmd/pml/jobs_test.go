@@ -2,14 +2,21 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
+	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
+
+	"github.com/pml-run/pml/internal/capability"
+	"github.com/pml-run/pml/internal/httpapi"
 )
 
 // TestJobs: a real gateway does each kind of job by hand, and says so afterwards.
 func TestJobs(t *testing.T) {
 	t.Parallel()
 	f := newFolder(t)
-	f.serveHTTP(t)
+	l := learner{f, connect(t, f.serveHTTP(t))}
 	type job struct {
 		Kind, Outcome, Detail string
 		LastRun               string `json:"last_run"`
@@ -51,5 +58,35 @@ func TestJobs(t *testing.T) {
 		t.Errorf("%v\n%s", err, out)
 	} else {
 		t.Log(out)
+	}
+	l.graph(t)
+}
+
+// graph looks at which tools go together before and after a program has called two.
+func (l learner) graph(t *testing.T) {
+	t.Helper()
+	if _, err := l.pml(t.Context(), t, "graph", "nothing:here"); err == nil {
+		t.Error("what is none is in the graph")
+	}
+	if o := l.run(t, "const { content } = await mcp.filesystem.read_text_file({path: args.path});\n"+
+		"return await mcp.everything.echo({message: content})", map[string]any{"path": filepath.Join(l.files, "a.txt")}); o.Status != "success" {
+		t.Fatalf("%+v", o)
+	}
+	if _, err := l.pml(t.Context(), t, "jobs", "run", "graph"); err != nil {
+		t.Fatal(err)
+	}
+	out, err := l.pml(t.Context(), t, "--json", "graph", "everything:echo")
+	var g httpapi.Graph
+	if err := errors.Join(err, json.Unmarshal([]byte(out), &g)); err != nil {
+		t.Fatal(err)
+	}
+	after := func(e capability.Edge) bool {
+		return e.From == "filesystem:read_text_file" && e.To == "everything:echo" && e.Type == capability.Sequence && e.Count == 1
+	}
+	if g.Version == 0 || len(g.Nodes) < 3 || g.Nodes[0].ID != "everything:echo" || g.Nodes[0].Rank <= 0 || !slices.ContainsFunc(g.Edges, after) {
+		t.Errorf("%s", out)
+	}
+	if out, err = l.pml(t.Context(), t, "graph"); err != nil || !strings.Contains(out, "everything:echo") {
+		t.Errorf("%s, %v", out, err)
 	}
 }

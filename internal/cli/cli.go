@@ -59,6 +59,7 @@ type grammar struct {
 	Approve    approveCommand    `cmd:"" help:"Let a run that waits go on."`
 	Reject     rejectCommand     `cmd:"" help:"End a run that waits."`
 	Cache      cacheCommand      `cmd:"" help:"Show and empty what answers runs that only read."`
+	Graph      graphCommand      `cmd:"" help:"Show which tools and capabilities go together, and what follows what."`
 	Jobs       jobsCommand       `cmd:"" help:"Show and run what is done in the background."`
 	Policy     policyCommand     `cmd:"" help:"Show and change which tools may be called."`
 	Doctor     doctorCommand     `cmd:"" help:"Show what is in force: Deno, sandbox level, database, servers."`

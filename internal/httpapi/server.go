@@ -43,6 +43,7 @@ type Backend interface {
 	ControlBackend
 	CacheBackend
 	JobBackend
+	GraphBackend
 	// ServeStream serves one MCP session over a pair of streams.
 	ServeStream(ctx context.Context, in io.ReadCloser, out io.WriteCloser) error
 }
@@ -76,6 +77,7 @@ func (s *Server) Handler() http.Handler {
 	s.addControl(mux)
 	s.addCache(mux)
 	s.addJobs(mux)
+	s.addGraph(mux)
 	return mux
 }
 

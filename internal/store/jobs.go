@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"time"
 
 	"github.com/google/uuid"
@@ -10,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pml-run/pml/internal/capability"
+	"github.com/pml-run/pml/internal/fault"
 )
 
 // Pool is the store's connections, for the queue of jobs, which brings tables of its
@@ -109,4 +111,36 @@ func (s *Store) SetPriorities(ctx context.Context, ids []uuid.UUID, priorities [
 		from unnest(@ids::uuid[], @priorities::float8[]) as u (id, priority)
 		where t.workspace_id = @ws and t.id = u.id and t.priority <> u.priority::real`,
 		pgx.NamedArgs{"ids": ids, "priorities": priorities})
+}
+
+// GraphSnapshot is what was computed of the graph.
+type GraphSnapshot struct {
+	Version int64
+	Results json.RawMessage
+	At      time.Time
+}
+
+// GraphSnapshot returns what was computed last. Before the first time that is a
+// fault.NotFound.
+func (s *Store) GraphSnapshot(ctx context.Context) (GraphSnapshot, error) {
+	found, err := collectOne(ctx, s, `
+		select version, results, created_at as at from graph_snapshot where workspace_id = @ws
+		order by version desc limit 1`, nil, pgx.RowToStructByName[GraphSnapshot])
+	if errors.Is(err, errNoRow) {
+		return found, fault.New(fault.NotFound, "nothing is known yet of which tools go together").
+			WithHint("run programs that call several; 'pml jobs run graph' counts anew")
+	}
+	return found, err
+}
+
+// CapabilityNames returns the name of each capability by its id, retired ones too.
+func (s *Store) CapabilityNames(ctx context.Context) (map[string]string, error) {
+	type named struct{ ID, Name string }
+	list, err := collect(ctx, s, `
+		select pattern_id::text as id, name from workflow_pattern where workspace_id = @ws`, nil, pgx.RowToStructByName[named])
+	names := make(map[string]string, len(list))
+	for _, n := range list {
+		names[n.ID] = n.Name
+	}
+	return names, err
 }
