@@ -62,6 +62,7 @@ func person(action string, content map[string]any) map[string]any {
 // TestAPersonDecidesThroughTheClient drives real clients of both protocol eras: the
 // files prove what was done and what was not.
 func TestAPersonDecidesThroughTheClient(t *testing.T) {
+	t.Parallel()
 	f := newFolderWith(t, nil)
 	url := f.serveHTTP(t)
 	run := func(t *testing.T, sdk, era string, persons ...map[string]any) (clientReport, asked) {
@@ -121,6 +122,7 @@ func TestAPersonDecidesThroughTheClient(t *testing.T) {
 
 // TestAPersonDecidesAtTheCommandLine: the agent cannot, and the run goes on without it.
 func TestAPersonDecidesAtTheCommandLine(t *testing.T) {
+	t.Parallel()
 	f := newFolderWith(t, nil)
 	l := learner{f, connect(t, f.serveHTTP(t))}
 	ask := func(more map[string]any) asked {
@@ -170,6 +172,7 @@ return started;`
 // TestASuspendedRunSurvivesAKill: a run that waits at a call it computes is left by
 // its gateway with SIGKILL, and completes at the next one when it was approved.
 func TestASuspendedRunSurvivesAKill(t *testing.T) {
+	t.Parallel()
 	for name, hold := range map[string]int{"held": 60_000, "suspended": 0} {
 		t.Run(name, func(t *testing.T) {
 			f := newFolderWith(t, map[string]any{

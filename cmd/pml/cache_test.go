@@ -89,6 +89,7 @@ const (
 )
 
 func TestReadingRunsAreAnsweredFromTheCache(t *testing.T) {
+	t.Parallel()
 	c := newCacher(t, allowAll())
 	first := c.ask(t, readsNote, nil)
 	first.check(t, "first", "alpha", "")
@@ -129,6 +130,7 @@ func TestReadingRunsAreAnsweredFromTheCache(t *testing.T) {
 }
 
 func TestADeniedToolIsNotServedFromTheCache(t *testing.T) {
+	t.Parallel()
 	c := newCacher(t, allowAll())
 	c.ask(t, readsNote, nil).check(t, "first", "alpha", "")
 	c.must(t, "policy", "deny", "filesystem:read_*")
@@ -138,6 +140,7 @@ func TestADeniedToolIsNotServedFromTheCache(t *testing.T) {
 }
 
 func TestTheSecondLevelOutlivesTheGateway(t *testing.T) {
+	t.Parallel()
 	f := newFolderWith(t, allowAll())
 	g := f.start(t)
 	c := cacher{learner{f, connect(t, g.url)}}

@@ -173,6 +173,7 @@ var eras = map[string]struct{ sdk, era, protocol string }{
 }
 
 func TestRealClientsOverStdio(t *testing.T) {
+	t.Parallel()
 	for name, c := range eras {
 		t.Run(name, func(t *testing.T) {
 			f := newFolder(t)
@@ -189,6 +190,7 @@ func TestRealClientsOverStdio(t *testing.T) {
 }
 
 func TestRealClientsOverHTTP(t *testing.T) {
+	t.Parallel()
 	f := newFolder(t)
 	url := f.serveHTTP(t)
 	for name, c := range eras {

@@ -92,6 +92,7 @@ func alive(pid int) bool {
 }
 
 func TestKilledGatewayLeavesNoProcessAndLosesNoAcknowledgedRun(t *testing.T) {
+	t.Parallel()
 	f := newFolder(t)
 	g := f.start(t)
 	var mu sync.Mutex
@@ -156,6 +157,7 @@ func TestKilledGatewayLeavesNoProcessAndLosesNoAcknowledgedRun(t *testing.T) {
 
 // large asks for more than the defaults of a run, on real servers.
 func TestLargeValuesAndManyCalls(t *testing.T) {
+	t.Parallel()
 	f := newFolder(t)
 	big := strings.Repeat("0123456789abcdef", 20<<20/16)
 	if err := os.WriteFile(filepath.Join(f.files, "big.txt"), []byte(big), 0o600); err != nil {
@@ -221,6 +223,7 @@ func databaseProcess(t *testing.T, gateway int) int {
 }
 
 func TestKilledDatabaseComesBackAndLosesNoAcknowledgedRun(t *testing.T) {
+	t.Parallel()
 	f := newFolder(t)
 	g := f.start(t)
 	t.Cleanup(func() {

@@ -52,6 +52,7 @@ const gathering = `
 {"id": "note", "tool": "memory:create_entities", "arguments": {"entities": [{"name": "count", "entityType": "note", "observations": [{"$ref": "first.content"}]}]}, "depends_on": ["count"], "condition": "count.letters > 3"}`
 
 func TestADAGRunsLikeCode(t *testing.T) {
+	t.Parallel()
 	l := newLearner(t)
 	args := map[string]any{"a": filepath.Join(l.files, "a.txt"), "b": filepath.Join(l.files, "b.txt"), "gone": filepath.Join(l.files, "none.txt")}
 	a := l.layered(t, map[string]any{"intent": "gather notes", "implementation": dag(gathering), "args": args, "options": map[string]any{"allow_partial": true}})
@@ -87,6 +88,7 @@ func TestADAGRunsLikeCode(t *testing.T) {
 // TestADAGIsReplannedAfterALayer: what has run is not run again, and the new rest
 // reads its results, also after the gateway was killed.
 func TestADAGIsReplannedAfterALayer(t *testing.T) {
+	t.Parallel()
 	f := newFolder(t)
 	g := f.start(t)
 	l := learner{f, connect(t, g.url)}

@@ -47,6 +47,7 @@ type dryAnswer struct {
 
 // TestADryRunChangesNothing: every call is reported, and no write reaches a server.
 func TestADryRunChangesNothing(t *testing.T) {
+	t.Parallel()
 	f := newFolderWith(t, nil)
 	l := learner{f, connect(t, f.serveHTTP(t))}
 	run := func(code string, dry any) dryAnswer {

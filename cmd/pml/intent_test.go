@@ -30,6 +30,7 @@ type guess struct {
 // TestOneJobInThreeWordings: first as code, then found by other words, then run by
 // the intent alone with other arguments.
 func TestOneJobInThreeWordings(t *testing.T) {
+	t.Parallel()
 	needMeaning(t)
 	f := newFinder(t)
 	ask := func(request map[string]any) (guess, int) {
@@ -75,6 +76,7 @@ return { words: words.length, longest: words.sort((a, b) => b.length - a.length)
 // TestALikeIntentIsAnsweredFromTheCache: where the configuration asks for it, until a
 // write makes the result old.
 func TestALikeIntentIsAnsweredFromTheCache(t *testing.T) {
+	t.Parallel()
 	needMeaning(t)
 	f := newFinderWith(t, map[string]any{"permissions": map[string]any{"default": "allow"}, "cache": map[string]any{"intents": true}})
 	path := filepath.Join(f.files, "b.txt")

@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 		main()
 		return
 	}
-	testscript.Main(m, map[string]func(){"pml": main})
+	testscript.Main(withTemplate{m}, map[string]func(){"pml": main})
 }
 
 // repository is the root of the checkout.
@@ -76,6 +76,7 @@ func newFolderWith(tb testing.TB, more map[string]any) folder {
 			tb.Fatal(err)
 		}
 	}
+	newHome(tb, f.home)
 	const scope = "@modelcontextprotocol/server-"
 	npm := upstreamtest.NPM(tb, scope+"filesystem", scope+"memory", scope+"everything")
 	entry := func(name string, env map[string]string, args ...string) map[string]any {

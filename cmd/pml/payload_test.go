@@ -6,6 +6,7 @@ import (
 )
 
 func TestAPayloadIsKeptBesideItsCall(t *testing.T) {
+	t.Parallel()
 	f := newFolder(t)
 	session := connect(t, f.serveHTTP(t))
 	a, err := execute(t, session, `return await mcp.everything["get-tiny-image"]({})`, nil)
