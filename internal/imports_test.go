@@ -25,6 +25,7 @@ var allowed = map[string][]string{
 	"capability": {"fault", "tool", "structure"},
 	"graph":      {},
 	"policy":     {"fault", "tool"},
+	"connector":  {"tool"}, // what a kind of server answers, from its tools' declarations
 
 	// means
 	"supervise":         {},
@@ -48,7 +49,7 @@ var allowed = map[string][]string{
 	"upstream/upstreamtest": {},
 
 	// use
-	"execute":         {"fault", "tool", "structure", "policy", "capability", "trace", "analysis", "sandbox"},
+	"execute":         {"fault", "tool", "structure", "policy", "connector", "capability", "trace", "analysis", "sandbox"},
 	"search":          {"fault", "tool", "graph", "capability", "embedding/kernel"}, // its products of vectors
 	"search/evaluate": {"fault", "tool", "capability", "search"},                    // data sets and measurements, never in a request
 	"learn":           {"fault", "tool", "structure", "capability", "trace"},
