@@ -35,6 +35,7 @@ type dryAnswer struct {
 			TaskID     string `json:"task_id"`
 			Tool       string
 			AnsweredBy string `json:"answered_by"`
+			Connector  string
 			Problem    string
 		}
 		ExecutedPath   []string `json:"executed_path"`

@@ -111,7 +111,7 @@ func writeDryRun(w io.Writer, r execute.DryReport) {
 			fmt.Fprintf(w, "     refused: %s\n", c.Problem)
 			continue
 		}
-		fmt.Fprintf(w, "     %s answer: %s\n", c.Origin, execute.Preview(c.Preview, 200))
+		fmt.Fprintf(w, "     %s answer: %s\n", strings.TrimSpace(string(c.Origin)+" "+c.Connector), execute.Preview(c.Preview, 200))
 	}
 	for _, q := range r.Approvals {
 		fmt.Fprintf(w, "asks %s at line %d: %s\n", q.Tool, q.Line, q.Reason)

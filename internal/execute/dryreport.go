@@ -35,6 +35,7 @@ type DryCall struct {
 	Args       json.RawMessage `json:"args"`
 	Capability string          `json:"capability,omitempty"`
 	Origin     Origin          `json:"answered_by"`
+	Connector  string          `json:"connector,omitempty"` // whose generator, where Origin is one
 	Effect     policy.Effect   `json:"policy,omitempty"`
 	Problem    string          `json:"problem,omitempty"` // of the arguments, or why it is refused
 	Preview    string          `json:"answer,omitempty"`

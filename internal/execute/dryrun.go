@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/pml-run/pml/internal/connector"
 	"github.com/pml-run/pml/internal/fault"
 	"github.com/pml-run/pml/internal/policy"
 	"github.com/pml-run/pml/internal/sandbox"
@@ -65,12 +66,13 @@ type Origin string
 
 // The origins, the most truthful first.
 const (
-	FromTool    Origin = "real"           // the tool was called: it changes nothing
-	FromJournal Origin = "recorded"       // the latest result of the same call
-	FromSimilar Origin = "recorded_shape" // the latest result of a call with the same names of arguments
-	FromSchema  Origin = "mock"           // made from the declared or learnt output schema
-	FromNothing Origin = "placeholder"    // nothing is known of what it answers
-	FromRefusal Origin = "refused"        // the call would not have been made
+	FromTool      Origin = "real"           // the tool was called: it changes nothing
+	FromJournal   Origin = "recorded"       // the latest result of the same call
+	FromSimilar   Origin = "recorded_shape" // the latest result of a call with the same names of arguments
+	FromSchema    Origin = "mock"           // made from the declared or learnt output schema
+	FromConnector Origin = "generator"      // made by what is known of the tool's kind of server
+	FromNothing   Origin = "placeholder"    // nothing is known of what it answers
+	FromRefusal   Origin = "refused"        // the call would not have been made
 )
 
 // What is shown of a dry run: so many calls, with so many characters of each answer.
@@ -194,13 +196,27 @@ func (g *dryGate) imagine(ctx context.Context, c sandbox.Call, target tool.Tool,
 	if o, ok := g.observed[target.ID]; ok && len(schema) == 0 && o.Count > 0 {
 		schema, _ = json.Marshal(o.Shape) // a shape always encodes
 	}
-	value := tool.Mock(schema, fmt.Sprint(target.ID, hash, c.Occurrence))
-	call.Origin = FromSchema
-	if value == nil {
-		call.Origin, value = FromNothing, json.RawMessage("null")
+	if value := tool.Mock(schema, fmt.Sprint(target.ID, hash, c.Occurrence)); value != nil {
+		call.Origin = FromSchema
+		return structured(value, c.Raw), nil
 	}
-	if c.Raw {
-		value = mustJSON(map[string]any{"content": []map[string]string{{"type": "text", "text": string(value)}}, "structuredContent": value})
+	made, ok := connector.Generate(connector.Call{
+		Tool: target, Server: g.engine.upstream.Catalog().ServerTools(target.ID.Server()), Args: c.Args, Seed: target.ID.Server(), Place: call.TaskID,
+	})
+	if !ok {
+		call.Origin = FromNothing
+		return structured(json.RawMessage("null"), c.Raw), nil
 	}
-	return value, nil
+	call.Origin, call.Connector = FromConnector, made.Connector
+	value, err := unwrap(target.ID, made.Result, c.Raw)
+	return value.JSON, err
+}
+
+// structured is a value as the program is to see it: as it is, or in a tool's whole
+// result.
+func structured(value json.RawMessage, raw bool) json.RawMessage {
+	if !raw {
+		return value
+	}
+	return mustJSON(map[string]any{"content": []map[string]string{{"type": "text", "text": string(value)}}, "structuredContent": value})
 }

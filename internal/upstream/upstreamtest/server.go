@@ -21,8 +21,11 @@ const (
 	ModeVar = "PML_TEST_SERVER"
 	// GateVar names a FIFO; the server starts when somebody has opened it for writing.
 	GateVar = "PML_TEST_GATE"
-	// LedgerVar names the file of the tool "append".
+	// LedgerVar names the file of the tool "append", and of those of ToolsVar.
 	LedgerVar = "PML_TEST_LEDGER"
+	// ToolsVar holds the tools that the server declares in place of its own, as
+	// tools/list has them. A call of one is a line of the ledger.
+	ToolsVar = "PML_TEST_TOOLS"
 )
 
 // Main turns the process into the scripted server when ModeVar is set; TestMain

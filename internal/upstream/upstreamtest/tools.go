@@ -34,6 +34,9 @@ const BigResult = `{"content":[{"type":"text","text":"{\"id\":9007199254740993}"
 const UnknownResult = `{"content":[{"type":"hologram","beam":12345678901234567890}]}`
 
 func (s *server) list(params json.RawMessage) string {
+	if declared := os.Getenv(ToolsVar); declared != "" {
+		return `{"tools":` + declared + `}`
+	}
 	var tools []string
 	for _, name := range Names {
 		tools = append(tools, fmt.Sprintf(`{"name":%q,"description":"does %s","inputSchema":{"type":"object"}}`, name, name))
@@ -93,6 +96,10 @@ func (s *server) call(r request) {
 	}
 	if json.Unmarshal(r.Params, &p) != nil {
 		s.fail(r.ID, -32602, "bad params")
+		return
+	}
+	if os.Getenv(ToolsVar) != "" {
+		s.append(r.ID, r.Params)
 		return
 	}
 	switch p.Name {
