@@ -77,9 +77,6 @@ func (a arguments) list(name string) []string {
 	return out
 }
 
-// has reports whether there is a text of that name.
-func (a arguments) has(name string) bool { return a.text(1, name) != "" }
-
 // flag is an argument that is true.
 func (a arguments) flag(name string) bool { v, _ := a[name].(bool); return v }
 

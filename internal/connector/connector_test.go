@@ -49,6 +49,10 @@ var (
 		"gh:create_pull_request(owner string!, repo string!, title string!, head string!, base string!)",
 		"gh:search_repositories(query string!, page number, perPage number)",
 		"gh:get_file_contents(owner string!, repo string!, path string, ref string)",
+		"gh:add_issue_comment(owner string!, repo string!, issue_number number!, body string)",
+		"gh:list_branches(owner string!, repo string!, page number)",
+		"gh:get_commit(owner string!, repo string!, sha string!)",
+		"gh:search_users(query string!, page number)",
 		"gh:get_me()",
 	}
 	githubThen = []string{

@@ -3,7 +3,6 @@ package connector
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -36,13 +35,11 @@ func (c *call) ticket(pull bool, names ...string) ticket {
 
 func (c *call) theIssue() ticket { return c.ticket(false, "issue_number") }
 
-// listed is the ticket at a place of a list, the newest first, of those in the state
-// that is asked for.
-func (c *call) listed(i int, pull bool) ticket {
+// listed is the ticket at a place of a list of those in a state, the newest first.
+func (c *call) listed(i int, pull bool, state string) ticket {
 	r := c.repository()
-	t := ticket{r, c.number(20, 400, "newest", r, pull), pull}
-	for wanted := c.wanted(); ; t.number-- {
-		if wanted != "" && wanted != t.state() {
+	for t := (ticket{r, c.number(20, 400, "newest", r, pull), pull}); ; t.number-- {
+		if (state == "open" || state == "closed") && state != t.state() {
 			continue
 		}
 		if i--; i < 0 {
@@ -59,15 +56,14 @@ func (t ticket) state() string {
 	return "open"
 }
 
-// wanted is the state that the arguments ask for or set; empty for any. The lists of
-// the REST API have open ones where nothing is said.
-func (c *call) wanted() string {
-	if _, lists := c.tool.properties["state"]; lists && !c.tool.declares("after") && !c.args.has("state") && !c.tool.declares("title") {
-		return "open"
+// state is the one that the arguments ask for or set, in lower case; empty where they
+// say nothing.
+func (c *call) state() string {
+	if s := c.args.text(maxName, "state"); s != "" {
+		return strings.ToLower(s)
 	}
-	said := strings.ToLower(c.args.text(maxName, "state") + " " + c.args.text(maxName, "query", "q"))
-	for _, state := range []string{"open", "closed"} {
-		if slices.ContainsFunc(strings.Fields(said), func(w string) bool { return w == state || w == "is:"+state || w == "state:"+state }) {
+	for word := range strings.FieldsSeq(c.args.text(maxName, "query", "q")) {
+		if key, state, ok := strings.Cut(strings.ToLower(word), ":"); ok && (key == "is" || key == "state") && (state == "open" || state == "closed") {
 			return state
 		}
 	}
@@ -97,7 +93,7 @@ func (c *call) issue(t ticket) object {
 	if all, ok := o["assignees"].([]any); ok && len(all) > 0 {
 		o["assignee"] = all[0]
 	}
-	if cmp.Or(c.wanted(), t.state()) == "closed" {
+	if said := c.state(); said == "closed" || said != "open" && t.state() == "closed" {
 		o["state"], o["state_reason"], o["closed_at"] = "closed", "completed", o["updated_at"]
 	}
 	if t.pull {
@@ -209,7 +205,7 @@ func addComment(c *call) any {
 // listIssues answers with a list, or with one that has a cursor where the tool takes one.
 func listIssues(c *call) any {
 	if !c.tool.declares("after") {
-		return c.pageOf(collection, func(i int) any { return c.shown(c.listed(i, false)) })
+		return c.pageOf(collection, func(i int) any { return c.shown(c.listed(i, false, cmp.Or(c.state(), "open"))) })
 	}
 	from := after(c.args.text(maxName, "after"), collection)
 	size, ok := c.args.number("perPage")
@@ -219,7 +215,7 @@ func listIssues(c *call) any {
 	to := min(from+min(size, collection), collection)
 	issues := []any{}
 	for i := from; i < to; i++ {
-		o := inBrief(c.issue(c.listed(i, false)))
+		o := inBrief(c.issue(c.listed(i, false, c.state())))
 		o["state"] = strings.ToUpper(fmt.Sprint(o["state"]))
 		issues = append(issues, o)
 	}
@@ -256,5 +252,5 @@ func searchPulls(c *call) any { return c.search(true) }
 
 // search finds tickets. The answer has every field, whatever the server's manner is.
 func (c *call) search(pull bool) any {
-	return found(c.pageOf(collection, func(i int) any { return c.issue(c.listed(i, pull)) }))
+	return found(c.pageOf(collection, func(i int) any { return c.issue(c.listed(i, pull, c.state())) }))
 }

@@ -1,6 +1,9 @@
 package connector
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+)
 
 func (c *call) thePull() ticket { return c.ticket(true, "pullNumber", "pull_number") }
 
@@ -104,7 +107,7 @@ func pullStatus(c *call) any {
 }
 
 func listPulls(c *call) any {
-	return c.pageOf(collection, func(i int) any { return c.shownPull(c.listed(i, true)) })
+	return c.pageOf(collection, func(i int) any { return c.shownPull(c.listed(i, true, cmp.Or(c.state(), "open"))) })
 }
 
 func createPull(c *call) any { return c.changedPull(c.created(true)) }

@@ -2,6 +2,7 @@ package connector
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/pml-run/pml/internal/tool"
@@ -39,7 +40,14 @@ func TestGitHub(t *testing.T) {
 		{"issue_write", `{"method":"update",` + in + `,"issue_number":12,"state":"closed"}`, true, []string{"url=https://github.com/acme/shop/issues/12"}},
 		{"list_issues", `{` + in + `,"perPage":2,"state":"OPEN"}`, true, []string{"issues.0.state=OPEN", "issues.2=<nil>", "pageInfo.hasNextPage=true", "totalCount=3"}},
 		{"pull_request_read", `{"method":"get",` + in + `,"pullNumber":4}`, true, []string{"number=4", "head.repo.full_name=acme/shop", "user.profile_url=https://github.com/" + author(t, now)}},
-		{"create_pull_request", `{` + in + `,"title":"x","head":"a","base":"main"}`, true, nil},
+		{"pull_request_read", `{"method":"get_files",` + in + `,"pullNumber":4}`, true, []string{"0.filename=README.md", "0.changes=2", "1=<nil>"}},
+		{"pull_request_read", `{"method":"get_reviews",` + in + `,"pullNumber":4}`, true, []string{"0.state=APPROVED"}},
+		{"pull_request_read", `{"method":"get_comments",` + in + `,"pullNumber":4}`, true, []string{"0.body=Mock comment on pull request 4"}},
+		{"pull_request_read", `{"method":"get_status",` + in + `,"pullNumber":4}`, true, []string{"state=success", "total_count=1", "statuses.0.state=success"}},
+		{"list_pull_requests", `{` + in + `,"perPage":1,"base":"dev"}`, true, []string{"0.state=open", "0.base.ref=dev", "1=<nil>"}},
+		{"list_branches", `{` + in + `}`, true, []string{"0.name=main", "0.protected=true", "0.commit=<nil>", "3=<nil>"}},
+		{"get_commit", `{` + in + `,"sha":"0123abc"}`, true, []string{"sha=0123abc", "html_url=https://github.com/acme/shop/commit/0123abc", "stats.total=2", "files.0.filename=README.md"}},
+		{"search_users", `{"query":"x"}`, true, []string{"items.0.login=mock-user-1", "items.0.profile_url=https://github.com/mock-user-1"}},
 		{"search_repositories", `{"query":"shop","perPage":1}`, true, []string{"items.0.default_branch=main", "items.1=<nil>"}},
 		{"get_file_contents", `{` + in + `,"path":"README.md","ref":"dev"}`, true, []string{"1.type=resource", "1.uri=repo://acme/shop/contents/README.md", "1.text=# shop\n\nMock content of README.md\n"}},
 		{"get_me", `{}`, true, []string{"login=octocat", "details.email=octocat@example.com"}},
@@ -66,20 +74,66 @@ func author(t *testing.T, tools []tool.Tool) string {
 	return fmt.Sprint(at(v, "user", "login"))
 }
 
+// TestTheAnswersInBrief: after a change GitHub's present server says only where it is,
+// and a difference is text.
+func TestTheAnswersInBrief(t *testing.T) {
+	t.Parallel()
+	tools := declareAll(t, "", githubNow)
+	const in = `"owner":"acme","repo":"shop"`
+	for name, test := range map[string]struct{ tool, args, at string }{
+		"pull":    {"create_pull_request", `{` + in + `,"title":"x","head":"a","base":"main"}`, "https://github.com/acme/shop/pull/"},
+		"issue":   {"issue_write", `{"method":"create",` + in + `,"title":"x"}`, "https://github.com/acme/shop/issues/"},
+		"comment": {"add_issue_comment", `{` + in + `,"issue_number":3,"body":"x"}`, "https://github.com/acme/shop/issues/3#issuecomment-"},
+	} {
+		v, _ := ask(t, tools, test.tool, test.args)
+		if _, isText := at(v, "id").(string); !isText || !strings.HasPrefix(fmt.Sprint(at(v, "url")), test.at) || at(v, "title") != nil {
+			t.Errorf("%s: %v", name, v)
+		}
+	}
+	v, _ := ask(t, tools, "pull_request_read", `{"method":"get_diff",`+in+`,"pullNumber":4}`)
+	if s, _ := v.(string); !strings.HasPrefix(s, "diff --git a/README.md b/README.md\n") {
+		t.Errorf("the difference is %v", v)
+	}
+	if v, by := ask(t, tools, "pull_request_read", `{"method":"get_something",`+in+`,"pullNumber":4}`); by != "" {
+		t.Errorf("an unknown method gave %v", v)
+	}
+	for n := range 5 { // an issue has as many comments as it says
+		issue, _ := ask(t, tools, "issue_read", fmt.Sprintf(`{"method":"get",%s,"issue_number":%d}`, in, n))
+		comments, _ := ask(t, tools, "issue_read", fmt.Sprintf(`{"method":"get_comments",%s,"issue_number":%d}`, in, n))
+		if list, _ := comments.([]any); float64(len(list)) != at(issue, "comments") {
+			t.Errorf("issue %d says %v comments and has %d", n, at(issue, "comments"), len(list))
+		}
+	}
+}
+
 // TestWhatIsListedIsWhatIsRead: an issue is the same in the list and by itself, and
 // what is created has a number that no list has.
 func TestWhatIsListedIsWhatIsRead(t *testing.T) {
 	t.Parallel()
 	tools := declareAll(t, "", githubThen)
-	list, _ := ask(t, tools, "list_issues", `{"owner":"acme","repo":"shop"}`)
-	for i := range collection {
-		n := at(list, i, "number")
-		one, _ := ask(t, tools, "get_issue", fmt.Sprintf(`{"owner":"acme","repo":"shop","issue_number":%v}`, n))
-		for _, key := range []string{"id", "number", "title", "state", "created_at", "html_url"} {
-			if at(list, i, key) != at(one, key) {
-				t.Errorf("%s of %v: %v in the list, %v by itself", key, n, at(list, i, key), at(one, key))
+	closed := 0
+	for _, state := range []string{"open", "closed", "all"} {
+		list, _ := ask(t, tools, "list_issues", fmt.Sprintf(`{"owner":"acme","repo":"shop","state":%q}`, state))
+		for i := range collection {
+			n := at(list, i, "number")
+			one, _ := ask(t, tools, "get_issue", fmt.Sprintf(`{"owner":"acme","repo":"shop","issue_number":%v}`, n))
+			for _, key := range []string{"id", "number", "title", "state", "created_at", "closed_at", "html_url"} {
+				if at(list, i, key) != at(one, key) {
+					t.Errorf("%s of %v: %v in the list, %v by itself", key, n, at(list, i, key), at(one, key))
+				}
+			}
+			if at(one, "state") == "closed" {
+				closed++
 			}
 		}
+	}
+	if closed < collection || closed > collection+1 {
+		t.Errorf("%d are closed", closed)
+	}
+	search, _ := ask(t, tools, "search_issues", `{"q":"how to close an open door repo:acme/shop"}`)
+	all, _ := ask(t, tools, "list_issues", `{"owner":"acme","repo":"shop","state":"all"}`)
+	if at(search, "items", 2, "number") != at(all, 2, "number") {
+		t.Errorf("the words of a search were taken for a state: %v", at(search, "items", 2, "number"))
 	}
 	created, _ := ask(t, tools, "create_issue", `{"owner":"acme","repo":"shop","title":"x"}`)
 	if n, _ := at(created, "number").(float64); n <= 400 {

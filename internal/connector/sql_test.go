@@ -14,6 +14,7 @@ func TestSQL(t *testing.T) {
 		want            []string
 	}{
 		{"columns", "select id, u.email as mail, price, is_open, created_at, born_on from users u", []string{"0.id=1", "2.id=3", "3=<nil>", "1.mail=person2@example.com", "0.created_at=" + cell(t, "created_at"), "0.born_on=" + cell(t, "born_on")}},
+		{"kinds", "select user_uuid, homepage_url, metadata, total_price from t where user_uuid = 'x'", []string{"0.user_uuid=x", "1.homepage_url=https://example.com/2", "2.metadata=map[]"}},
 		{"star", "SELECT * FROM users WHERE team_id = 7", []string{"0.id=1", "0.status=active", "0.team_id=7", "2.team_id=7"}},
 		{"a limit", "select id from t limit 2", []string{"1.id=2", "2=<nil>"}},
 		{"a limit of none", "select id from t limit 0", []string{"0=<nil>"}},
@@ -66,6 +67,10 @@ func TestSQL(t *testing.T) {
 		}
 	}
 
+	v, _ = ask(t, postgres, "query", `{"sql":"select uuid, price from t"}`)
+	if s, _ := at(v, 0, "uuid").(string); len(s) != 36 || s == at(v, 1, "uuid") || !isNumber(at(v, 0, "price")) {
+		t.Errorf("got %v", v)
+	}
 	v, _ = ask(t, mysql, "mysql_query", `{"sql":"select count(*) from t"}`)
 	if !isNumber(at(v, 0, "count(*)")) {
 		t.Errorf("mysql %v", v)
