@@ -15,6 +15,9 @@ type Learning struct {
 	DominantPath string `json:"dominantPath,omitempty"`
 	// Parameters are the values that successful runs had; see Refine.
 	Parameters []ParameterStats `json:"parameters,omitempty"`
+	// Output is what the results of successful runs looked like. A capability that ran
+	// inside another program shows nothing: its result stays in the sandbox.
+	Output tool.Observed `json:"output,omitzero"`
 }
 
 // PathStats are the runs that took one path. SuccessRate moves with each run and

@@ -10,6 +10,7 @@ import (
 	"math"
 
 	"github.com/pml-run/pml/internal/capability"
+	"github.com/pml-run/pml/internal/tool"
 )
 
 const (
@@ -48,6 +49,8 @@ type Run struct {
 	Decisions  []Outcome
 	Success    bool
 	DurationMS float64
+	// Output is what the result of a successful run shows.
+	Output tool.Observed
 }
 
 // Outcome is an outcome that a decision had in a run.
@@ -57,6 +60,7 @@ type Outcome struct{ NodeID, Outcome string }
 func Update(l capability.Learning, r Run) capability.Learning {
 	l.Paths, l.Decisions = updatePaths(l.Paths, r), updateDecisions(l.Decisions, r)
 	l.DominantPath = Dominant(l.Paths)
+	l.Output = l.Output.Add(r.Output)
 	return l
 }
 

@@ -1,6 +1,7 @@
 package learn
 
 import (
+	"encoding/json"
 	"fmt"
 	"strconv"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/pml-run/pml/internal/capability"
+	"github.com/pml-run/pml/internal/tool"
 )
 
 func TestPriority(t *testing.T) {
@@ -79,6 +81,36 @@ func TestUpdate(t *testing.T) {
 	}
 	if len(before.Paths) != 1 || before.Paths[0].Count != 2 {
 		t.Errorf("the learning before was changed: %+v", before)
+	}
+}
+
+func TestOutputsAreMerged(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		results []string // of one run each
+		want    string
+		count   int64
+	}{
+		"no run":              {nil, ``, 0},
+		"one":                 {[]string{`{"lines":3}`}, `{"type":"object","properties":{"lines":{"type":"integer"}},"required":["lines"]}`, 1},
+		"not always":          {[]string{`{"a":1,"b":2}`, `{"b":3}`}, `{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"integer"}},"required":["b"]}`, 2},
+		"a failed run":        {[]string{`{"a":1}`, ``, `{"a":2}`}, `{"type":"object","properties":{"a":{"type":"integer"}},"required":["a"]}`, 2},
+		"only failed runs":    {[]string{``, ``}, ``, 0},
+		"nothing was found":   {[]string{`null`, `["x"]`}, `{"type":["array","null"],"items":{"type":"string"}}`, 2},
+		"what is broken":      {[]string{`{`, `true`}, `{"type":"boolean"}`, 1},
+		"values are not kept": {[]string{`"secret"`, `"other"`}, `{"type":"string"}`, 2},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var l capability.Learning
+			for _, result := range tt.results {
+				l = Update(l, Run{PathHash: "a", Success: result != "", Output: tool.Observe(json.RawMessage(result))})
+			}
+			if diff := cmp.Diff(tt.want, string(l.Output.Schema())); diff != "" || l.Output.Count != tt.count {
+				t.Errorf("of %d runs, want %d: %s", l.Output.Count, tt.count, diff)
+			}
+		})
 	}
 }
 

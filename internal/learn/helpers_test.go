@@ -3,9 +3,11 @@ package learn_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -157,6 +159,20 @@ func (b bundle) tryFinish(ctx context.Context, t trace.Trace, o learn.Options) (
 		return err
 	})
 	return result, err
+}
+
+// atOnce calls f so many times at the same time; none of them may fail.
+func atOnce(t *testing.T, times int, f func(i int) error) {
+	t.Helper()
+	errs := make([]error, times)
+	var wg sync.WaitGroup
+	for i := range times {
+		wg.Go(func() { errs[i] = f(i) })
+	}
+	wg.Wait()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // now returns the capability as it is stored.

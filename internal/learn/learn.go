@@ -53,6 +53,9 @@ func Prepare(t trace.Trace, c *capability.Capability, o Options) *Study {
 	if t.CacheHit != "" {
 		return s // nothing was called: it must not count a second time
 	}
+	if t.Success && t.Exact {
+		s.run.Output = tool.Observe(t.Run.Result)
+	}
 	s.edges = Edges(t, c)
 	s.observed = observe(t.Calls)
 	s.tools = usedTools(t.Calls)
@@ -88,11 +91,11 @@ func failures(calls []trace.Call) []capability.ToolFailure {
 func observe(calls []trace.Call) map[tool.ID]tool.Observed {
 	out := map[tool.ID]tool.Observed{}
 	for _, c := range calls {
-		if c.Status != trace.CallOK || len(c.Result) == 0 {
+		if c.Status != trace.CallOK {
 			continue
 		}
-		if shape, err := tool.ShapeOf(c.Result); err == nil {
-			out[c.Tool] = out[c.Tool].Add(tool.Observed{Shape: shape, Count: 1})
+		if seen := tool.Observe(c.Result); seen.Count > 0 {
+			out[c.Tool] = out[c.Tool].Add(seen)
 		}
 	}
 	return out

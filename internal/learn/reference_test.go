@@ -3,7 +3,6 @@ package learn_test
 import (
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -77,26 +76,17 @@ func TestRunsInParallel(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	const runs = 64
-	var wg sync.WaitGroup
-	errs := make([]error, runs)
-	for i := range runs {
-		wg.Go(func() {
-			tr := b.reads(true, 10)
-			if i%2 == 1 {
-				tr = b.creates(true, 10)
-			}
-			_, errs[i] = b.tryFinish(t.Context(), tr, learn.Options{})
-			if errs[i] == nil && i%8 == 0 { // a caller that lost the answer asks again
-				_, errs[i] = b.tryFinish(t.Context(), tr, learn.Options{})
-			}
-		})
-	}
-	wg.Wait()
-	for _, err := range errs {
-		if err != nil {
-			t.Fatal(err)
+	atOnce(t, runs, func(i int) error {
+		tr := b.reads(true, 10)
+		if i%2 == 1 {
+			tr = b.creates(true, 10)
 		}
-	}
+		_, err := b.tryFinish(t.Context(), tr, learn.Options{})
+		if err == nil && i%8 == 0 { // a caller that lost the answer asks again
+			_, err = b.tryFinish(t.Context(), tr, learn.Options{})
+		}
+		return err
+	})
 	c := b.now(t)
 	if c.UsageCount != runs || c.SuccessCount != runs || len(c.Learning.Paths) != 2 {
 		t.Fatalf("usage %d, successes %d, %d paths", c.UsageCount, c.SuccessCount, len(c.Learning.Paths))

@@ -265,10 +265,34 @@ func stringsOf(v any) []string {
 	return out
 }
 
-// Observed is what results have shown of a tool's output.
+// Observed is what results have shown of the output of a tool, or of a capability.
 type Observed struct {
-	Shape Shape
-	Count int64 // of results
+	Shape Shape `json:"shape"`
+	Count int64 `json:"count"` // of results
+}
+
+// Observe returns what one result shows: nothing when it is empty or no JSON.
+func Observe(result json.RawMessage) Observed {
+	if len(result) == 0 {
+		return Observed{}
+	}
+	shape, err := ShapeOf(result)
+	if err != nil {
+		return Observed{}
+	}
+	return Observed{Shape: shape, Count: 1}
+}
+
+// Schema is the shape as a JSON Schema; empty when no result was seen.
+func (o Observed) Schema() json.RawMessage {
+	if o.Count == 0 {
+		return nil
+	}
+	b, err := json.Marshal(o.Shape)
+	if err != nil {
+		return nil // no schema says as much
+	}
+	return b
 }
 
 // Add returns o with the observations of another.
