@@ -111,6 +111,7 @@ type learnt struct {
 				Count           int
 			}
 			DominantPath string
+			Output       struct{ Count int }
 		}
 	} `json:"capability"`
 	Versions []struct{ Version int } `json:"versions"`

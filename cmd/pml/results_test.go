@@ -123,7 +123,7 @@ func TestResourcesOfRealServersAndRuns(t *testing.T) {
 	for uri, parts := range map[string][]string{
 		"pml://types/filesystem.d.ts":  {"declare namespace mcp", "read_text_file(args: {"},
 		"pml://trace/" + a.WorkflowID:  {`"executed_path":["n1"]`, "filesystem:list_directory"},
-		"pml://capability/look_around": {`"signature":"look_around(`, `"usage_count":1`, `"static_structure":{`, `"parameters":[`},
+		"pml://capability/look_around": {`"signature":"look_around(args?: { path?: `, `Promise\u003c{ content: string }\u003e"`, `"usage_count":1`, `"static_structure":{`, `"parameters":[`},
 	} {
 		r, err := session.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: uri})
 		if err != nil {

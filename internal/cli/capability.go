@@ -90,6 +90,7 @@ func writeCapability(w io.Writer, d httpapi.CapabilityDetail) {
 	fmt.Fprintf(w, "%d runs, %d succeeded, %d failed, %.1f ms on average\n", c.UsageCount, c.SuccessCount, c.FailureCount, c.AvgDurationMS)
 	fmt.Fprintf(w, "hash %s, shape %s\n", c.HashExact, c.HashShape)
 	writeParameters(w, c)
+	writeOutput(w, c.Learning.Output)
 	writeStructure(w, c.Structure)
 	writeLearning(w, c.Learning)
 	for _, v := range d.Versions {
@@ -104,6 +105,12 @@ func writeParameters(w io.Writer, c capability.Capability) {
 			need = "  required"
 		}
 		fmt.Fprintf(w, "parameter %s  %s%s\n", p.Name, p.Schema, need)
+	}
+}
+
+func writeOutput(w io.Writer, o tool.Observed) {
+	if o.Count > 0 {
+		fmt.Fprintf(w, "result  %s  seen in %d runs\n", tool.TypeOf(o.Schema(), 0), o.Count)
 	}
 }
 

@@ -74,7 +74,7 @@ func (g *Gateway) CapabilityResource(ctx context.Context, name string) (json.Raw
 	}
 	return json.Marshal(capabilityResource{
 		ID: c.ID, Name: c.Name, Aliases: c.Aliases, Call: "capabilities." + c.Name,
-		Signature:   tool.CapabilitySignature(c.Name, search.Parameters(c), nil),
+		Signature:   tool.CapabilitySignature(c.Name, search.Parameters(c), c.Learning.Output.Schema()),
 		Description: c.Description, Intent: c.Intent, Version: c.Version, State: c.State, StateReason: c.StateReason,
 		Parameters: c.Interface(), Source: c.Source, ToolsUsed: c.ToolsUsed, Structure: c.Structure,
 		Statistics: capabilityStatistics{

@@ -93,12 +93,22 @@ func TestDetails(t *testing.T) {
 		t.Errorf("schema: %+v %+v", schema, schema.ToolResult)
 	}
 	c := one("mail_report", DetailFull)
-	if c.Signature != `mail_report(args: { file: string; to?: unknown /* = "me" */ }): Promise<unknown>` || c.Structure == nil ||
+	if c.Signature != `mail_report(args: { file: string; to?: unknown /* = "me" */ }): Promise<{ sent: boolean }>` || c.Structure == nil ||
 		c.Source.Preview != "const a = 1;\nreturn a;" || c.Version != 2 || c.UsageCount != 9 || c.SuccessRate != 1 || c.State != "active" {
 		t.Errorf("full: %+v %+v", c, c.CapabilityResult)
 	}
 	if got := string(c.InputSchema); got != `{"type":"object","properties":{"file":{"type":"string"},"to":{"default":"me"}},"required":["file"]}` {
 		t.Errorf("parameters: %s", got)
+	}
+	const sent = `{"type":"object","properties":{"sent":{"type":"boolean"}},"required":["sent"]}`
+	if c := one("mail_report", DetailSchema); string(c.OutputSchema) != sent || c.OutputSource != "observed" {
+		t.Errorf("result: %s, %s", c.OutputSchema, c.OutputSource)
+	}
+	if c := one("mail_report", ""); c.OutputSchema != nil || !strings.HasSuffix(c.Signature, "Promise<{ sent: boolean }>") {
+		t.Errorf("a brief result: %+v", c)
+	}
+	if c := one("count_files", DetailSchema); c.OutputSchema != nil || c.OutputSource != "" || !strings.HasSuffix(c.Signature, "Promise<unknown>") {
+		t.Errorf("without any result seen: %+v", c)
 	}
 	raw, err := json.Marshal(brief)
 	if err != nil || strings.Contains(string(raw), "usage_count") {

@@ -105,6 +105,7 @@ func newFixture(t testing.TB) *fixture {
 	report.Parameters = []structure.Parameter{
 		{Name: "file", Schema: json.RawMessage(`{"type":"string"}`), Required: true}, {Name: "to", Schema: json.RawMessage(`{"default":"me"}`)},
 	}
+	report.Learning.Output = tool.Observe(json.RawMessage(`{"sent":true}`))
 	counting := known("count_files", "count files", capability.Degraded, 4, 3, "fs:readTextFile")
 	f.facts = Facts{
 		Capabilities: map[string]capability.Capability{report.ID.String(): report, counting.ID.String(): counting},

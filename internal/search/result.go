@@ -63,11 +63,10 @@ func (v *view) ofTool(t tool.Tool, h Hit, detail Detail) Result {
 		return r
 	}
 	r.InputSchema = t.InputSchema
-	switch {
-	case len(t.OutputSchema) > 0:
+	if len(t.OutputSchema) > 0 {
 		r.OutputSchema, r.OutputSource = t.OutputSchema, "declared"
-	case len(observed) > 0:
-		r.OutputSchema, r.OutputSource = observed, "observed"
+	} else {
+		r.setObserved(observed)
 	}
 	return r
 }
@@ -77,11 +76,11 @@ func (v *view) ofCapability(c capability.Capability, h Hit, detail Detail) Resul
 	if about == "" {
 		about = c.Intent
 	}
-	parameters := Parameters(c)
+	parameters, observed := Parameters(c), c.Learning.Output.Schema()
 	r := Result{
 		Type: string(Capabilities), ID: c.ID.String(), Call: "capabilities." + c.Name, Score: rounded(h.Rank),
 		Description: description(about, detail),
-		Signature:   signature(detail).Capability(c.Name, parameters, nil),
+		Signature:   signature(detail).Capability(c.Name, parameters, observed),
 		CapabilityResult: &CapabilityResult{
 			Name: c.Name, Version: c.Version, UsageCount: c.UsageCount, SuccessRate: rounded(c.SuccessRate),
 			State: string(c.State), StateReason: c.StateReason, Source: preview(c.Source, detail), ToolsUsed: c.ToolsUsed,
@@ -92,11 +91,19 @@ func (v *view) ofCapability(c capability.Capability, h Hit, detail Detail) Resul
 	}
 	if detail != DetailSignature {
 		r.InputSchema = inputSchema(parameters)
+		r.setObserved(observed)
 	}
 	if detail == DetailFull {
 		r.Structure = c.Structure
 	}
 	return r
+}
+
+// setObserved gives the result the schema that results have shown, if any have.
+func (r *Result) setObserved(schema json.RawMessage) {
+	if len(schema) > 0 {
+		r.OutputSchema, r.OutputSource = schema, "observed"
+	}
 }
 
 // Parameters are what a capability takes, as its runs have refined it.

@@ -85,19 +85,19 @@ type Result struct {
 	Description string  `json:"description,omitempty"`
 	Signature   string  `json:"signature"` // in TypeScript
 
-	InputSchema json.RawMessage `json:"inputSchema,omitempty"`
+	InputSchema  json.RawMessage `json:"inputSchema,omitempty"`
+	OutputSchema json.RawMessage `json:"outputSchema,omitempty"`
+	// OutputSource is declared, or observed for what results have shown.
+	OutputSource string `json:"output_schema_source,omitempty"`
 	*ToolResult
 	*CapabilityResult
 }
 
 // ToolResult is what is told of a tool only.
 type ToolResult struct {
-	Annotations  tool.Annotations `json:"annotations,omitzero"` // the server's claims
-	Approval     string           `json:"approval,omitempty"`   // allow, ask or deny
-	OutputSchema json.RawMessage  `json:"outputSchema,omitempty"`
-	// OutputSource is declared, or observed for what results have shown.
-	OutputSource string          `json:"output_schema_source,omitempty"`
-	ExampleArgs  json.RawMessage `json:"example_args,omitempty"` // of a call that succeeded
+	Annotations tool.Annotations `json:"annotations,omitzero"`   // the server's claims
+	Approval    string           `json:"approval,omitempty"`     // allow, ask or deny
+	ExampleArgs json.RawMessage  `json:"example_args,omitempty"` // of a call that succeeded
 }
 
 // CapabilityResult is what is told of a capability only.
