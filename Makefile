@@ -36,8 +36,8 @@ test-short: ## run the tests that need no process
 chaos: setup ## kill the gateway at 100 random moments and look for what was done twice or lost (CHAOS, SEED)
 	PML_CHAOS=$(or $(CHAOS),100) PML_CHAOS_SEED=$(or $(SEED),1) $(GO) test -count=1 -timeout 60m -v -run TestChaos ./cmd/pml | grep -v INFO
 
-test-native: setup ## run the store's tests on a native Postgres with pgvector
-	PML_TEST_DATABASE_URL="$$(scripts/native-postgres.sh start)" $(GO) test -count=1 -timeout 20m ./internal/store/...
+test-native: setup ## run the tests of the store and of the whole program on a native Postgres with pgvector
+	PML_TEST_DATABASE_URL="$$(scripts/native-postgres.sh start)" $(GO) test -count=1 -timeout 40m ./internal/store/... ./cmd/pml
 
 bench: setup ## print the figures of the README
 	scripts/bench.sh

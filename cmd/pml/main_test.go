@@ -43,12 +43,14 @@ func repository(tb testing.TB) string {
 	return dir
 }
 
-// environment is what pml gets in tests: the machine's, a data folder of its own
-// and the tools that make setup has fetched.
+// environment is what pml gets in tests: the machine's, a data folder of its own, its
+// database where that is not in the folder, and the tools that make setup has fetched.
 func environment(tb testing.TB, home string) []string {
 	tb.Helper()
+	url, _ := databases.Load(home)
+	database, _ := url.(string)
 	return append(os.Environ(),
-		asPML+"=1", "PML_HOME="+home, "PML_TOOLS="+filepath.Join(repository(tb), ".tools"), "DATABASE_URL=")
+		asPML+"=1", "PML_HOME="+home, "PML_TOOLS="+filepath.Join(repository(tb), ".tools"), "DATABASE_URL="+database)
 }
 
 // folder makes a folder of the run's own with a configuration of real servers

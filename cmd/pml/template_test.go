@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+
+	"github.com/pml-run/pml/internal/store/storetest"
 )
 
 // template is a data folder with an empty database: to make one takes seconds of both
@@ -28,9 +30,26 @@ func (w withTemplate) Run() int {
 	return code
 }
 
-// newHome makes a data folder with an empty database.
+// databases has the URLs of the data folders whose memory is on a native Postgres.
+var databases sync.Map
+
+// newHome makes a data folder with an empty database: embedded, or on the native
+// Postgres that the environment names.
 func newHome(tb testing.TB, home string) {
 	tb.Helper()
+	if url := os.Getenv(storetest.URLVariable); url != "" {
+		fresh, drop, err := storetest.Database(tb.Context(), url)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		databases.Store(home, fresh)
+		tb.Cleanup(func() {
+			if err := drop(); err != nil {
+				tb.Error(err)
+			}
+		})
+		return
+	}
 	template.once.Do(func() { template.home, template.err = makeTemplate(tb) })
 	if template.err != nil {
 		tb.Fatal(template.err)
