@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -54,8 +55,12 @@ func edgeText(e capability.Edge) string {
 	if e.Count > 0 {
 		text += fmt.Sprintf(" %d times", e.Count)
 	}
+	fields := make([]string, len(e.FieldMapping))
 	for i, m := range e.FieldMapping {
-		text += map[bool]string{true: ": ", false: ", "}[i == 0] + m.From + " ⇢ " + m.To
+		fields[i] = m.From + " ⇢ " + m.To
+	}
+	if len(fields) > 0 {
+		text += ": " + strings.Join(fields, ", ")
 	}
 	return text
 }
