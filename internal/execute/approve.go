@@ -108,11 +108,16 @@ func (e *Engine) hold(ctx context.Context, g *gate, requested policy.Request) (p
 		}
 	}
 	patience := e.now().Add(e.config.Approvals().hold() + suspendPatience)
+	stopping := e.stopping
 	for {
 		var decided policy.Approval
 		select {
 		case <-ctx.Done():
 			return a, context.Cause(ctx)
+		case <-stopping: // the answer will be given to another gateway
+			stopping = nil
+			limit.Reset(0)
+			continue
 		case <-limit.C:
 			if g.busy() && e.now().Before(patience) {
 				limit.Reset(holdPoll)
@@ -172,7 +177,7 @@ func (e *Engine) follow(ctx context.Context, a policy.Approval) error {
 		return nil
 	}
 	ctx = context.WithoutCancel(ctx)
-	if a.Status == policy.Approved && e.config.Brief {
+	if a.Status == policy.Approved && (e.config.Brief || e.isStopping()) {
 		return nil
 	}
 	if a.Status == policy.Approved {

@@ -84,6 +84,13 @@ const (
 // dryRun runs a program without its side effects and reports what it would do. No
 // row is written and nothing is learnt.
 func (e *Engine) dryRun(ctx context.Context, req Request) *Answer {
+	if !e.enter() {
+		return e.refused(errNotRunning)
+	}
+	defer e.wg.Done()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(e.ctx, func() { cancel(context.Cause(e.ctx)) })()
 	ready, err := e.planner.prepare(ctx, req)
 	if err != nil {
 		return e.refused(err)

@@ -103,9 +103,10 @@ type Engine struct {
 	stop       context.CancelCauseFunc
 	wg         sync.WaitGroup
 
-	mu      sync.Mutex
-	active  map[uuid.UUID]*activeRun
-	closing bool
+	stopping chan struct{} // closed under mu when nothing may begin any more
+
+	mu     sync.Mutex
+	active map[uuid.UUID]*activeRun
 }
 
 // activeRun is a run in progress on this gateway.
@@ -125,13 +126,6 @@ type activeRun struct {
 	mu        sync.Mutex
 	questions []question // held calls
 }
-
-// errStopping is the cause of a run's end when the gateway goes down.
-var errStopping = fault.New(fault.Interrupted, "the gateway was stopped while the program ran").
-	WithHint("run it again; the calls it made are in the trace")
-
-// errNotRunning refuses a request before Start and after Stop.
-var errNotRunning = fault.New(fault.Unavailable, "the gateway is stopping").WithHint("try again in a few seconds")
 
 // errCancelled is the cause of a run's end when its client gave up.
 var errCancelled = fault.New(fault.Cancelled, "the client cancelled the request")
@@ -163,7 +157,7 @@ func New(store Store, upstream Upstream, box Sandbox, config Config) *Engine {
 	return &Engine{
 		validator: tool.NewValidator(unusable), planner: newPlanner(store, upstream),
 		store: store, upstream: upstream, sandbox: box, config: config,
-		owner: config.NewID().String(), active: map[uuid.UUID]*activeRun{},
+		owner: config.NewID().String(), active: map[uuid.UUID]*activeRun{}, stopping: make(chan struct{}),
 	}
 }
 
@@ -180,36 +174,6 @@ func (e *Engine) Start(ctx context.Context) error {
 	}
 	e.wg.Go(e.keepLeases)
 	return nil
-}
-
-// Stop cancels what still runs, waits until it is recorded, and ends.
-func (e *Engine) Stop() {
-	e.mu.Lock()
-	e.closing = true
-	e.mu.Unlock()
-	if e.stop != nil {
-		e.stop(errStopping)
-	}
-	e.wg.Wait()
-	e.config.Cache.wait()
-}
-
-// Drain refuses new runs and waits until the present ones end or ctx does.
-func (e *Engine) Drain(ctx context.Context) {
-	e.mu.Lock()
-	e.closing = true
-	waiting := make([]*activeRun, 0, len(e.active))
-	for _, r := range e.active {
-		waiting = append(waiting, r)
-	}
-	e.mu.Unlock()
-	for _, r := range waiting {
-		select {
-		case <-r.done:
-		case <-ctx.Done():
-			return
-		}
-	}
 }
 
 func (e *Engine) keepLeases() {
@@ -280,7 +244,7 @@ func (e *Engine) Cancel(id uuid.UUID) bool {
 func (e *Engine) register(r *activeRun) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.closing {
+	if e.isStopping() {
 		return errNotRunning
 	}
 	e.active[r.run.ID] = r
@@ -292,10 +256,11 @@ func (e *Engine) register(r *activeRun) error {
 func (e *Engine) enter() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if !e.closing {
-		e.wg.Add(1)
+	if e.isStopping() {
+		return false
 	}
-	return !e.closing
+	e.wg.Add(1)
+	return true
 }
 
 func (e *Engine) unregister(id uuid.UUID) {

@@ -111,6 +111,11 @@ func (*fakeStore) LostRuns(context.Context, time.Time, string) ([]uuid.UUID, err
 	return nil, nil
 }
 
+func (s *fakeStore) ReleaseRun(context.Context, uuid.UUID, string) error {
+	s.add("release")
+	return nil
+}
+
 func (*fakeStore) ExpireApprovals(context.Context, time.Time) ([]policy.Approval, error) {
 	return nil, nil
 }
@@ -171,9 +176,14 @@ type bundle struct {
 
 func setup(t *testing.T, program fakeSandbox) *bundle {
 	t.Helper()
+	return setupWith(t, Config{}, program)
+}
+
+func setupWith(t *testing.T, c Config, program fakeSandbox) *bundle {
+	t.Helper()
 	ev := &events{}
 	b := &bundle{events: ev, store: &fakeStore{events: ev}, upstream: &fakeUpstream{events: ev}}
-	b.engine = New(b.store, b.upstream, program, Config{})
+	b.engine = New(b.store, b.upstream, program, c)
 	if err := b.engine.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -286,9 +296,10 @@ func checkCode(err error, code fault.Code) error {
 }
 
 func TestWaitIsOverBeforeTheRun(t *testing.T) {
-	goOn := make(chan struct{})
+	called, goOn := make(chan struct{}), make(chan struct{})
 	b := setup(t, func(ctx context.Context, host sandbox.Host) (json.RawMessage, error) {
 		_, err := call(ctx, host, "read", `{}`)
+		close(called)
 		<-goOn
 		return json.RawMessage(`1`), err
 	})
@@ -301,6 +312,7 @@ func TestWaitIsOverBeforeTheRun(t *testing.T) {
 	if _, _, ok := b.engine.Active(id); !ok {
 		t.Error("the run is not listed as active")
 	}
+	<-called
 	close(goOn)
 	b.engine.Drain(t.Context())
 	if got := b.store.finished[0].Run; got.Status != trace.Succeeded || got.ID != id {
@@ -320,25 +332,6 @@ func TestTheClientGivesUp(t *testing.T) {
 	a := b.engine.Execute(ctx, request(nil))
 	if a.Error == nil || a.Error.Code != fault.Cancelled || b.store.finished[0].Run.Status != trace.CancelledRun {
 		t.Errorf("got %+v", a)
-	}
-}
-
-func TestStopInterruptsAndRecords(t *testing.T) {
-	started := make(chan struct{})
-	b := setup(t, func(ctx context.Context, _ sandbox.Host) (json.RawMessage, error) {
-		close(started)
-		<-ctx.Done()
-		return nil, context.Cause(ctx)
-	})
-	answer := make(chan *Answer)
-	go func() { answer <- b.engine.Execute(t.Context(), request(nil)) }()
-	<-started
-	b.engine.Stop()
-	if a := <-answer; a.Error == nil || a.Error.Code != fault.Interrupted {
-		t.Errorf("got %+v", a)
-	}
-	if a := b.engine.Execute(t.Context(), request(nil)); a.Error == nil || a.Error.Code != fault.Unavailable {
-		t.Errorf("a stopped engine answered %+v", a)
 	}
 }
 

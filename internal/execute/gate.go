@@ -49,7 +49,10 @@ type gate struct {
 	mu      sync.Mutex
 	ledgers map[int]*ledger // by the frame that a program or capability began in
 	calling int             // calls that tools are working on
+	kept    int             // calls that were kept back, because the gateway stops
 	last    time.Time       // when the last reply came
+
+	rest chan struct{} // closed when calls were kept back and no tool works on one
 }
 
 var _ sandbox.Host = (*gate)(nil)
@@ -57,7 +60,7 @@ var _ sandbox.Host = (*gate)(nil)
 func newGate(e *Engine, run trace.Run, ready *prepared, req Request) *gate {
 	return &gate{
 		engine: e, run: run, inner: ready.inner, progress: req.Progress, log: req.Log, layers: req.Options.PerLayer, consent: &consent{}, last: run.StartedAt, trusted: ready.cache.trusted(),
-		ledgers: map[int]*ledger{0: newLedger(run.ID, 0)},
+		ledgers: map[int]*ledger{0: newLedger(run.ID, 0)}, rest: make(chan struct{}),
 	}
 }
 
@@ -94,8 +97,10 @@ func (g *gate) Call(ctx context.Context, c sandbox.Call) (sandbox.Reply, error) 
 
 // make sends the call.
 func (g *gate) make(ctx context.Context, l *ledger, at place, c sandbox.Call, target tool.Tool) (sandbox.Reply, error) {
-	g.count(1)
-	defer g.count(-1)
+	if err := g.admit(ctx); err != nil {
+		return sandbox.Reply{}, err
+	}
+	defer g.dismiss()
 	i := l.add(g.entry(c, target.ID, trace.CallStarted), c.Seq)
 	if err := g.open(ctx, l, i, target); err != nil {
 		return g.reply(ctx, l, at, i, !target.ReadOnly(), nil, err)
@@ -229,12 +234,6 @@ func (g *gate) entry(c sandbox.Call, id tool.ID, status trace.CallStatus) trace.
 		NodeID: c.NodeID, Occurrence: c.Occurrence, Tool: id, Args: c.Args, ArgsHash: hex.EncodeToString(sum[:16]),
 		Status: status, StartedAt: g.engine.now(),
 	}
-}
-
-func (g *gate) count(n int) {
-	g.mu.Lock()
-	g.calling += n
-	g.mu.Unlock()
 }
 
 // busy reports whether any tool works on a call.

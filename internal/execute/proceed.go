@@ -3,6 +3,7 @@ package execute
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -127,12 +128,17 @@ func (e *Engine) checkPlan(ctx context.Context, a policy.Approval, rest json.Raw
 }
 
 // attend waits for a run's end, for a question that it has, or for the time to be
-// over. The end of ctx while it waits cancels the run.
+// over. A client that gives up meanwhile cancels the run; one that is gone does not.
 func (e *Engine) attend(ctx context.Context, r *activeRun, patience time.Duration) *Answer {
-	unlink := context.AfterFunc(ctx, func() { r.cancel(errCancelled) })
+	unlink := context.AfterFunc(ctx, func() {
+		if gaveUp(ctx) {
+			r.cancel(errCancelled)
+		}
+	})
 	defer unlink()
 	wait := time.NewTimer(patience)
 	defer wait.Stop()
+	ended := ctx.Done()
 	for {
 		if a, ok := r.open(); ok {
 			return approvalAnswer(a)
@@ -141,11 +147,20 @@ func (e *Engine) attend(ctx context.Context, r *activeRun, patience time.Duratio
 		case <-r.done:
 			return r.answer
 		case <-r.changed:
+		case <-ended:
+			if !gaveUp(ctx) {
+				return e.runningAnswer(r)
+			}
+			ended = nil
 		case <-wait.C:
 			return e.runningAnswer(r)
 		}
 	}
 }
+
+// gaveUp reports whether a request has ended because its client wanted it to: an end
+// of which the cause is told is that of the connection.
+func gaveUp(ctx context.Context) bool { return errors.Is(context.Cause(ctx), ctx.Err()) }
 
 // lookAgain is how often a run is looked at that is not in progress here: another
 // gateway has it, or it is about to be taken up.
@@ -162,6 +177,8 @@ func (e *Engine) attendByID(ctx context.Context, id uuid.UUID, patience time.Dur
 		}
 		select {
 		case <-time.After(lookAgain):
+		case <-e.stopping:
+			return a
 		case <-ctx.Done():
 			return a
 		}
@@ -190,6 +207,10 @@ func (e *Engine) look(ctx context.Context, id uuid.UUID, patience time.Duration)
 		}
 	case !run.Status.Open():
 		return e.storedAnswer(ctx, run)
+	case run.LeaseUntil.IsZero() && !e.config.Brief: // its gateway has released it
+		if err := e.recover(ctx, id); err != nil {
+			return e.refused(err)
+		}
 	}
 	return e.runningAnswer(&activeRun{run: run, gate: newGate(e, run, &prepared{}, Request{})})
 }

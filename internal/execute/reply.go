@@ -53,8 +53,8 @@ func (g *gate) reply(ctx context.Context, l *ledger, at place, i int, durable bo
 		return sandbox.Reply{}, err
 	}
 	return sandbox.Reply{Value: value, Seal: func() (time.Time, error) {
-		if cause := context.Cause(ctx); errors.Is(cause, errSuspended) || errors.Is(cause, errReplanned) {
-			return time.Time{}, nil // nobody gets this reply: the call is made again, or its outcome is unknown
+		if goesOn(context.Cause(ctx)) && !answered(callErr) {
+			return time.Time{}, nil // it was cut off: the call is made again, or its outcome is unknown
 		}
 		end := g.tick()
 		write := l.finish(i, durable, func(c *trace.Call) { conclude(c, end, value, callErr) })
@@ -68,6 +68,12 @@ func (g *gate) reply(ctx context.Context, l *ledger, at place, i int, durable bo
 		l.forget(write)
 		return end, nil
 	}}, callErr
+}
+
+// answered reports whether a call has ended with its tool's own word.
+func answered(callErr error) bool {
+	_, refused := errors.AsType[*tool.CallError](callErr)
+	return callErr == nil || refused
 }
 
 // tick is the time of a reply: later than that of the one before.

@@ -26,7 +26,10 @@ type OpenRuns interface {
 	// lease ended before lost; of several, one gets it.
 	ClaimRun(ctx context.Context, id uuid.UUID, owner string, now, lost, lease time.Time) (bool, error)
 	ParkRun(ctx context.Context, id uuid.UUID, status trace.Status) error
-	// LostRuns are the running ones whose lease ended before a time; never owner's.
+	// ReleaseRun says that owner works no more on a run that goes on.
+	ReleaseRun(ctx context.Context, id uuid.UUID, owner string) error
+	// LostRuns are the running ones whose lease ended before a time, or that were
+	// released; never owner's.
 	LostRuns(ctx context.Context, before time.Time, owner string) ([]uuid.UUID, error)
 	InterruptRun(ctx context.Context, id uuid.UUID, reason *fault.Error) error
 }
@@ -45,21 +48,28 @@ func (e *Engine) claim(ctx context.Context, id uuid.UUID) (trace.Run, bool, erro
 
 // resume takes a run up where it was left: its program runs again from the start,
 // and every call that is in the journal is answered from there. It returns when the
-// run is in progress. What keeps it from going on is the run's end.
+// run is in progress. What keeps it from going on is the run's end, unless it is that
+// the gateway stops.
 func (e *Engine) resume(ctx context.Context, id uuid.UUID) error {
+	if e.isStopping() {
+		return errNotRunning
+	}
 	run, ok, err := e.claim(ctx, id)
 	if err != nil || !ok {
 		return err
 	}
 	r, req, err := e.revive(ctx, run)
-	if err != nil {
-		return errors.Join(err, e.endUnrun(ctx, run, e.fault(run.ID, err)))
+	if err == nil {
+		err = e.register(r)
 	}
-	if err := e.register(r); err != nil {
-		return errors.Join(err, e.store.ParkRun(ctx, id, trace.Suspended))
+	switch {
+	case err == nil:
+		go e.carryOut(r, req)
+		return nil
+	case e.isStopping():
+		return errors.Join(err, e.store.ReleaseRun(context.WithoutCancel(ctx), id, e.owner))
 	}
-	go e.carryOut(r, req)
-	return nil
+	return errors.Join(err, e.endUnrun(ctx, run, e.fault(run.ID, err)))
 }
 
 // revive makes a run that was stored ready to go on.
@@ -144,14 +154,14 @@ const recoverAtOnce = 3
 // recoverLost takes up the runs that have lost their gateway. One in which a call
 // was sent whose outcome nobody knows is not repeated: it is interrupted.
 func (e *Engine) recoverLost(ctx context.Context, now time.Time) error {
-	if e.config.Brief {
+	if e.config.Brief || e.isStopping() {
 		return nil
 	}
 	ids, err := e.store.LostRuns(ctx, e.lostBefore(now), e.owner)
 	if err != nil || len(ids) == 0 || !e.recovering.CompareAndSwap(false, true) {
 		return err
 	}
-	e.config.Logger.WarnContext(ctx, "runs have lost their gateway and are taken up", "runs", len(ids))
+	e.config.Logger.WarnContext(ctx, "runs were left by their gateway and are taken up", "runs", len(ids))
 	e.config.Cache.lost(ctx)
 	e.wg.Go(func() {
 		defer e.recovering.Store(false)
@@ -159,7 +169,7 @@ func (e *Engine) recoverLost(ctx context.Context, now time.Time) error {
 		runs.SetLimit(recoverAtOnce)
 		for _, id := range ids {
 			runs.Go(func() error {
-				if err := e.recover(e.ctx, id); err != nil && e.ctx.Err() == nil {
+				if err := e.recover(e.ctx, id); err != nil && !e.isStopping() {
 					e.config.Logger.WarnContext(e.ctx, "a lost run was not resumed", "workflow_id", id, "error", err)
 				}
 				if r, ok := e.running(id); ok {
@@ -245,7 +255,7 @@ func (e *Engine) park(ctx context.Context, r *activeRun) *Answer {
 	}
 	// It was answered while the run was on its way here.
 	e.wg.Go(func() {
-		if err := e.resume(e.ctx, r.run.ID); err != nil && e.ctx.Err() == nil {
+		if err := e.resume(e.ctx, r.run.ID); err != nil && !e.isStopping() {
 			e.config.Logger.WarnContext(e.ctx, "a suspended run was not resumed", "workflow_id", r.run.ID, "error", err)
 		}
 	})

@@ -133,8 +133,12 @@ func (e *Engine) carryOut(r *activeRun, req Request) {
 	}()
 	outcome, err := e.sandbox.Run(r.ctx, e.program(r, req), r.gate)
 	r.gate.written.settle(r.ctx, e.config.Cache)
-	if cause := context.Cause(r.ctx); err != nil && (errors.Is(cause, errSuspended) || errors.Is(cause, errReplanned)) {
-		r.answer = e.park(r.ctx, r)
+	if cause := context.Cause(r.ctx); err != nil && goesOn(cause) {
+		if errors.Is(cause, errLeft) {
+			r.answer = e.release(r)
+		} else {
+			r.answer = e.park(r.ctx, r)
+		}
 		return
 	}
 	finished := e.conclude(r, outcome, err)

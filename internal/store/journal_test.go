@@ -84,6 +84,18 @@ func TestLeases(t *testing.T) {
 	if diff := cmp.Diff([]uuid.UUID{lost.ID}, ids); diff != "" {
 		t.Errorf("lost (-want +got):\n%s", diff)
 	}
+	for _, owner := range []string{"me", kept.Owner} { // who has it may release it, nobody else
+		if err := s.ReleaseRun(ctx, kept.ID, owner); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.ExtendLeases(ctx, kept.Owner, moment().Add(time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+		ids, err := s.LostRuns(ctx, moment().Add(-time.Hour), "me")
+		if released := len(ids) == 1 && ids[0] == kept.ID; err != nil || released != (owner == kept.Owner) {
+			t.Errorf("released by %s: %v, %v", owner, ids, err)
+		}
+	}
 	if err := s.InterruptRun(ctx, lost.ID, fault.New(fault.Interrupted, "its gateway is gone")); err != nil {
 		t.Fatal(err)
 	}

@@ -25,6 +25,16 @@ func (s *Store) ParkRun(ctx context.Context, run uuid.UUID, status trace.Status)
 	return s.transaction(ctx, func(ctx context.Context, tx *Tx) error { return tx.park(ctx, run, status) })
 }
 
+// ReleaseRun says that owner works no more on a run, which goes on: it may be claimed
+// at once. A run that another has claimed meanwhile stays with that one.
+func (s *Store) ReleaseRun(ctx context.Context, id uuid.UUID, owner string) error {
+	_, err := s.exec(ctx, `
+		update workflow_execution set lease_until = null, updated_at = now()
+		where workspace_id = @ws and workflow_id = @id and owner = @owner and status = 'running'`,
+		pgx.NamedArgs{"id": id, "owner": owner})
+	return err
+}
+
 // ClaimRun makes owner the one who works on a run that waits, or whose owner was
 // lost: has not extended its lease beyond a time. It reports whether it got the run:
 // of several, one does.
@@ -39,15 +49,15 @@ func (s *Store) ClaimRun(ctx context.Context, id uuid.UUID, owner string, now, l
 	return n == 1, err
 }
 
-// LostRuns returns the running runs whose owner has not extended their lease beyond
-// a time, but none of owner's, and those that were allowed to go on and that nobody
-// has taken up. Runs of capabilities are not among them: they go with
+// LostRuns returns the running runs whose owner has released them, or has not extended
+// their lease beyond a time, but none of owner's, and those that were allowed to go on
+// and that nobody has taken up. Runs of capabilities are not among them: they go with
 // the one that called them.
 func (s *Store) LostRuns(ctx context.Context, before time.Time, owner string) ([]uuid.UUID, error) {
 	return collect(ctx, s, `
 		select workflow_id from workflow_execution e
 		where workspace_id = @ws and parent_workflow_id is null and (
-			status = 'running' and lease_until < @before and owner <> @owner
+			status = 'running' and (lease_until is null or lease_until < @before) and owner <> @owner
 			or status in ('awaiting_approval', 'suspended')
 				and exists (select from approval a where a.workspace_id = @ws and a.workflow_id = e.workflow_id and a.status = 'approved')
 				and not exists (select from approval a where a.workspace_id = @ws and a.workflow_id = e.workflow_id and a.status = 'pending'))

@@ -103,11 +103,12 @@ func (s *Store) Runs(ctx context.Context, f RunFilter) ([]trace.Run, error) {
 		}, scanRun)
 }
 
-// ExtendLeases tells that an owner still works on its running runs.
+// ExtendLeases tells that an owner still works on its running runs, but for those that
+// it has released.
 func (s *Store) ExtendLeases(ctx context.Context, owner string, until time.Time) error {
 	_, err := s.exec(ctx, `
 		update workflow_execution set lease_until = @until, updated_at = now()
-		where workspace_id = @ws and owner = @owner and status = 'running'`,
+		where workspace_id = @ws and owner = @owner and status = 'running' and lease_until is not null`,
 		pgx.NamedArgs{"owner": owner, "until": until})
 	return err
 }
