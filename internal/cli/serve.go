@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"sync"
 	"time"
 
 	"github.com/pml-run/pml/internal/daemon"
@@ -45,10 +46,14 @@ func (c *serveCommand) Run(ctx context.Context, a *app) error {
 // gateway and the others pass their client's messages on to it; when it ends,
 // another becomes the gateway.
 func (c *serveCommand) stdio(ctx context.Context, a *app, o daemon.Options) error {
-	own := &ownGateway{options: o}
+	// After a signal the session goes on until our gateway, if we are it, has answered.
+	session, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
+	own := &ownGateway{options: o, leave: end}
 	defer own.stop()
+	defer context.AfterFunc(ctx, own.stop)()
 	connect := func(ctx context.Context) (io.ReadWriteCloser, error) { return own.connect(ctx) }
-	return relay.Run(ctx, a.env.Stdin, a.env.Stdout, connect, a.logger)
+	return relay.Run(session, a.env.Stdin, a.env.Stdout, connect, a.logger)
 }
 
 // errServed refuses a second HTTP gateway on a data folder.
@@ -58,13 +63,23 @@ var errServed = fault.New(fault.Unavailable, "another gateway serves this data f
 // ownGateway is the gateway in this process, if it has become one.
 type ownGateway struct {
 	options daemon.Options
+	leave   context.CancelFunc // ends the client's session
+
+	mu      sync.Mutex
 	gateway *daemon.Gateway
+	stopped bool
 }
 
-// connect reaches the folder's gateway, becoming it where there is none.
+// connect reaches the folder's gateway, becoming it where there is none. After stop it
+// ends the client's session.
 func (o *ownGateway) connect(ctx context.Context) (io.ReadWriteCloser, error) {
-	if o.gateway != nil {
-		return httpapi.NewClient(o.gateway.Socket()).Session(ctx)
+	own, stopped := o.state()
+	if stopped {
+		o.leave()
+		return nil, ctx.Err()
+	}
+	if own != nil {
+		return httpapi.NewClient(own.Socket()).Session(ctx)
 	}
 	var session io.ReadWriteCloser
 	join := func(ctx context.Context, socket string) error {
@@ -76,14 +91,30 @@ func (o *ownGateway) connect(ctx context.Context) (io.ReadWriteCloser, error) {
 	if err != nil || g == nil {
 		return session, err
 	}
+	o.mu.Lock()
 	o.gateway = g
+	o.mu.Unlock()
 	return httpapi.NewClient(socket).Session(ctx)
 }
 
+func (o *ownGateway) state() (own *daemon.Gateway, stopped bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.gateway, o.stopped
+}
+
+// stop stops the gateway in this process. The client's session ends with the answers
+// of the gateway or, where that is another's, at once.
 func (o *ownGateway) stop() {
-	if o.gateway != nil {
-		o.gateway.Stop()
+	o.mu.Lock()
+	o.stopped = true
+	own := o.gateway
+	o.mu.Unlock()
+	if own == nil {
+		o.leave()
+		return
 	}
+	own.Stop()
 }
 
 type versionCommand struct{}

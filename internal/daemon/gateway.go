@@ -61,8 +61,12 @@ type Gateway struct {
 	failure   error
 }
 
-// drainFor is how long runs may go on after a request to stop.
-const drainFor = 5 * time.Second
+// Times of a stop: how long calls in flight may take to come to their end, and then
+// the answers to their clients.
+const (
+	drainFor  = 5 * time.Second
+	answerFor = 3 * time.Second
+)
 
 // New makes a Gateway; Start starts it.
 func New(o Options) *Gateway {
@@ -108,21 +112,17 @@ func (g *Gateway) ServeStream(ctx context.Context, in io.ReadCloser, out io.Writ
 	return g.mcp.ServeStream(ctx, in, out)
 }
 
-// Stop drains the runs, stops the parts in reverse order and gives the folder up.
+// Stop drains the runs, answers who waits for them, stops the parts in reverse order
+// and gives the folder up. What has not ended is left to the next gateway.
 func (g *Gateway) Stop() {
 	g.stop.Do(func() {
 		if g.cancel == nil {
 			return
 		}
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(g.ctx), drainFor)
+		g.drain()
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(g.ctx), answerFor)
 		defer cancel()
-		select {
-		case <-g.assembled:
-			if g.parts != nil {
-				g.parts.engine.Drain(ctx)
-			}
-		default:
-		}
+		g.mcp.Close(ctx)
 		for _, s := range g.servers {
 			if err := s.Shutdown(ctx); err != nil {
 				_ = s.Close()
@@ -135,6 +135,20 @@ func (g *Gateway) Stop() {
 		}
 		g.lock.release()
 	})
+}
+
+// drain has the runs end or leaves them. Parts that are not up yet will not come.
+func (g *Gateway) drain() {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(g.ctx), drainFor)
+	defer cancel()
+	select {
+	case <-g.assembled:
+		if g.parts != nil {
+			g.parts.engine.Drain(ctx)
+		}
+	default:
+		g.cancel()
+	}
 }
 
 // await returns the parts once they are up.

@@ -2,11 +2,10 @@ package mcpserver
 
 import (
 	"context"
-	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -59,6 +58,10 @@ type Server struct {
 	mcp      *mcp.Server
 
 	approvals ApprovalReader
+
+	mu      sync.Mutex
+	streams map[*stream]bool // the sessions over streams
+	closed  bool
 }
 
 // maxMessage is the largest message in bytes that a client may send: the largest
@@ -77,7 +80,7 @@ func New(executor Executor, results ResultReader, finder Finder, approvals Appro
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{executor: executor, results: results, finder: finder, approvals: approvals, logger: o.Logger.With("system", "mcpserver"), key: o.Key}
+	s := &Server{executor: executor, results: results, finder: finder, approvals: approvals, logger: o.Logger.With("system", "mcpserver"), key: o.Key, streams: map[*stream]bool{}}
 	sdk := telemetry.Warnings(s.logger) // it tells of every session at the level of information, and a request may be one
 	s.mcp = mcp.NewServer(&mcp.Implementation{Name: "pml", Title: "PML: procedural memory", Version: o.Version}, &mcp.ServerOptions{
 		Instructions: instructions,
@@ -89,18 +92,6 @@ func New(executor Executor, results ResultReader, finder Finder, approvals Appro
 	s.mcp.AddTool(resultTool(), s.taskResult)
 	s.addResources(o.Resources)
 	return s
-}
-
-// ServeStream serves one session over a pair of streams (stdio, or a connection
-// that stands for it) until the client closes its side or ctx ends.
-func (s *Server) ServeStream(ctx context.Context, in io.ReadCloser, out io.WriteCloser) error {
-	session, err := s.mcp.Connect(ctx, &mcp.IOTransport{Reader: in, Writer: out, MaxLineLength: maxMessage}, nil)
-	if err != nil {
-		return fmt.Errorf("open session: %w", err)
-	}
-	stop := context.AfterFunc(ctx, func() { _ = session.Close() })
-	defer stop()
-	return session.Wait()
 }
 
 // Handler serves streamable HTTP for both kinds of protocol revision: those with

@@ -55,6 +55,9 @@ func Run(ctx context.Context, in io.Reader, out io.Writer, connect Connect, logg
 	go readLines(ctx, in, fromClient) // ends with in, at the latest with the process: a read of stdin cannot be cancelled
 	for {
 		conn, err := connect(ctx)
+		if err != nil && ctx.Err() != nil {
+			return nil
+		}
 		if err != nil {
 			return err
 		}
@@ -218,8 +221,8 @@ func mayRepeat(line []byte) bool {
 
 // interrupted answers a pml_execute whose gateway ended.
 func interrupted(id string) []byte {
-	const text = "interrupted: the gateway ended while the program ran\n" +
-		"hint: calls that were made are in the trace (pml trace ls); run the program again if repeating them does no harm"
+	const text = "interrupted: the gateway ended without a word while the program ran\n" +
+		"hint: the next gateway goes on with the run where no call's outcome is unknown; see what became of it (pml trace ls) before you send the program again"
 	b, err := json.Marshal(map[string]any{
 		"jsonrpc": "2.0", "id": json.RawMessage(id),
 		"result": map[string]any{
