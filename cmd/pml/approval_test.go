@@ -169,14 +169,19 @@ await note("after-" + Math.floor(Math.random() * 1e9));
 await note("last");
 return started;`
 
-// TestASuspendedRunSurvivesAKill: a run that waits at a call it computes is left by
-// its gateway with SIGKILL, and completes at the next one when it was approved.
-func TestASuspendedRunSurvivesAKill(t *testing.T) {
+// TestASuspendedRunSurvivesItsGateway: a run that waits at a call it computes is left
+// by its gateway, and completes at the next one when it was approved.
+func TestASuspendedRunSurvivesItsGateway(t *testing.T) {
 	t.Parallel()
-	for name, hold := range map[string]int{"held": 60_000, "suspended": 0} {
+	for name, c := range map[string]struct {
+		hold int
+		end  func(gateway, *testing.T)
+	}{
+		"held, killed": {60_000, gateway.kill}, "suspended, killed": {0, gateway.kill}, "held, stopped": {60_000, gateway.terminate},
+	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFolderWith(t, map[string]any{
-				"permissions": map[string]any{"allow": []string{"memory:create_entities"}}, "approvals": map[string]any{"hold_ms": hold},
+				"permissions": map[string]any{"allow": []string{"memory:create_entities"}}, "approvals": map[string]any{"hold_ms": c.hold},
 			})
 			g := f.start(t)
 			l := learner{f, connect(t, g.url)}
@@ -184,7 +189,7 @@ func TestASuspendedRunSurvivesAKill(t *testing.T) {
 			if first.Status != "approval_required" || first.Approval == nil || first.Approval.Requested.Asks[0].Tool != "memory:delete_entities" {
 				t.Fatalf("got %+v", first)
 			}
-			g.kill(t)
+			c.end(g, t)
 			again := f.start(t)
 			again.stopLater(t)
 			if _, err := f.pml(t.Context(), t, "approve", first.WorkflowID); err != nil {
