@@ -177,7 +177,7 @@ func TestASuspendedRunSurvivesItsGateway(t *testing.T) {
 		hold int
 		end  func(gateway, *testing.T)
 	}{
-		"held, killed": {60_000, gateway.kill}, "suspended, killed": {0, gateway.kill}, "held, stopped": {60_000, gateway.terminate},
+		"held and killed": {60_000, gateway.kill}, "suspended and killed": {0, gateway.kill}, "held and stopped": {60_000, gateway.terminate},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFolderWith(t, map[string]any{

@@ -13,6 +13,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/pml-run/pml/internal/store/storetest"
 	"github.com/pml-run/pml/internal/upstream/upstreamtest"
 )
 
@@ -73,15 +74,14 @@ func checkHandedOver(t *testing.T, r *mcp.CallToolResult, err error) (workflow s
 	return a.WorkflowID
 }
 
-// checkCompletes: the run that was left completes at the next gateway.
-func (f folder) checkCompletes(t *testing.T, workflow string) {
+// checkGoesOn: a run that was left completes at this gateway.
+func (l learner) checkGoesOn(t *testing.T, workflow string) {
 	t.Helper()
-	l := learner{f, connect(t, f.serveHTTP(t))}
 	o := l.call(t, map[string]any{"intent": "go on", "continue": map[string]any{"workflow_id": workflow}})
 	if o.Status != "success" || string(o.Result) != `"all"` {
 		t.Errorf("continued: %+v, %+v", o, o.Error)
 	}
-	f.checkRemembered(t)
+	l.checkRemembered(t)
 }
 
 // terminate ends the gateway politely.
@@ -105,7 +105,29 @@ func TestAPoliteStopLosesNothing(t *testing.T) {
 	r, err := session.CallTool(t.Context(), rememberingCall())
 	workflow := checkHandedOver(t, r, err)
 	<-stopped
-	f.checkCompletes(t, workflow)
+	learner{f, connect(t, f.serveHTTP(t))}.checkGoesOn(t, workflow)
+}
+
+// TestAnotherGatewayTakesOver: of two gateways on one database one stops, and the
+// client goes on waiting at the other, which has been there before.
+func TestAnotherGatewayTakesOver(t *testing.T) {
+	t.Parallel()
+	if os.Getenv(storetest.URLVariable) == "" {
+		t.Skip("two gateways share a native Postgres only; 'make test-native' has one")
+	}
+	f := newFolder(t)
+	second := f
+	second.home = filepath.Join(f.root, "second")
+	url, _ := databases.Load(f.home)
+	databases.Store(second.home, url)
+	g, other := f.start(t), learner{second, connect(t, second.serveHTTP(t))}
+	session := connect(t, g.url)
+	stopped := make(chan struct{})
+	go func() { f.begun(); g.terminate(t); close(stopped) }()
+	r, err := session.CallTool(t.Context(), rememberingCall())
+	workflow := checkHandedOver(t, r, err)
+	other.checkGoesOn(t, workflow)
+	<-stopped
 }
 
 // TestAPoliteStopOnStdio: the client that owns the gateway is answered before the
@@ -124,7 +146,7 @@ func TestAPoliteStopOnStdio(t *testing.T) {
 	if err := session.Close(); err != nil {
 		t.Errorf("after SIGTERM: %v", err)
 	}
-	f.checkCompletes(t, workflow)
+	learner{f, connect(t, f.serveHTTP(t))}.checkGoesOn(t, workflow)
 }
 
 // stdio is pml serve on the folder.
