@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 )
 
 // cacher runs programs on a folder whose caches are on.
@@ -15,14 +14,7 @@ type cacher struct{ learner }
 func newCacher(t *testing.T, more map[string]any) cacher {
 	t.Helper()
 	f := newFolderWith(t, more)
-	c := cacher{learner{f, connect(t, f.serveHTTP(t))}}
-	// The servers have just listed their tools, which drops what was read before.
-	for deadline := time.Now().Add(time.Minute); c.ask(t, "return await mcp.filesystem.list_allowed_directories({});", nil).CacheHit == ""; {
-		if time.Now().After(deadline) {
-			t.Fatal("nothing is answered from the cache")
-		}
-	}
-	return c
+	return cacher{learner{f, connect(t, f.serveHTTP(t))}}
 }
 
 func allowAll() map[string]any {
@@ -95,24 +87,28 @@ func TestReadingRunsAreAnsweredFromTheCache(t *testing.T) {
 	first.check(t, "first", "alpha", "")
 	c.behind(t, "beta")
 	second := c.ask(t, readsNote, nil)
-	second.check(t, "second", "alpha", "execution")
+	level := "execution"
+	if isNative() { // another gateway may write: nothing is kept in memory
+		level = "capability"
+	}
+	second.check(t, "second", "alpha", level)
 	if second.CacheAgeMS <= 0 || second.WorkflowID == first.WorkflowID || len(second.Trace.ToolsCalled) != 0 {
 		t.Errorf("got %+v", second)
 	}
 	if k := c.show(t, first.Capability.Name).Capability; k.UsageCount != 1 {
 		t.Errorf("a hit was learnt from: %+v", k)
 	}
-	if out := c.must(t, "trace", "show", second.WorkflowID, "--json"); !strings.Contains(out, `"cache_hit": "execution"`) {
+	if out := c.must(t, "trace", "show", second.WorkflowID, "--json"); !strings.Contains(out, `"cache_hit": "`+level+`"`) {
 		t.Errorf("trace: %s", out)
 	}
 	c.ask(t, readsNote, map[string]any{"use_cache": false}).check(t, "fresh", "beta", "")
-	c.ask(t, readsNote, nil).check(t, "after a fresh run", "beta", "execution")
+	c.ask(t, readsNote, nil).check(t, "after a fresh run", "beta", level)
 	c.behind(t, "gamma")
-	c.ask(t, readsNote, nil).check(t, "before the write", "beta", "execution")
+	c.ask(t, readsNote, nil).check(t, "before the write", "beta", level)
 	c.ask(t, writesNote, nil).check(t, "the write", "done", "")
 	c.ask(t, readsNote, nil).check(t, "after a write to another file of the server", "gamma", "")
 	c.behind(t, "delta")
-	if out := c.must(t, "cache", "ls"); !strings.Contains(out, first.Capability.Name) || !strings.Contains(out, "execution") {
+	if out := c.must(t, "cache", "ls"); !strings.Contains(out, first.Capability.Name) || !strings.Contains(out, level) {
 		t.Errorf("list: %s", out)
 	}
 	c.must(t, "cache", "clear", "--capability", first.Capability.Name)

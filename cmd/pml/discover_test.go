@@ -91,6 +91,7 @@ func (f finder) until(t *testing.T, request map[string]any, ok func(search.Answe
 }
 
 func TestDiscover(t *testing.T) {
+	t.Parallel()
 	f := newFinder(t)
 	t.Run("meaning", f.testMeaning)
 	t.Run("pages and approval", f.testPages)
@@ -230,6 +231,7 @@ return { lines: text.split("\n").length, found };`},
 // What is embedded is in the store: a gateway that is killed in the middle, and
 // started again, has it all once.
 func TestDiscoverSurvivesAKill(t *testing.T) {
+	t.Parallel()
 	needMeaning(t)
 	folder := newMeaningfulFolder(t, map[string]any{})
 	g := folder.start(t)

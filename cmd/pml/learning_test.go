@@ -141,6 +141,7 @@ if (!found.content.startsWith("No matches")) {
 }`
 
 func TestThreeRunsTeachTwoPaths(t *testing.T) {
+	t.Parallel()
 	l := newLearner(t)
 	args := map[string]any{"dir": l.files, "name": "d.txt"}
 	created := l.run(t, branching, args)
@@ -178,6 +179,7 @@ func TestThreeRunsTeachTwoPaths(t *testing.T) {
 }
 
 func TestACaughtToolFailureKeepsAProgramFromBeingSaved(t *testing.T) {
+	t.Parallel()
 	l := newLearner(t)
 	const code = `
 const list = await mcp.filesystem.list_directory({ path: args.dir });
@@ -206,6 +208,7 @@ return [list.content.length > 0, text, sum];`
 }
 
 func TestWhatIsTheSameProgram(t *testing.T) {
+	t.Parallel()
 	l := newLearner(t)
 	original := l.run(t, `const names = ["a.txt", "b.txt"];
 let total = 0;
@@ -251,6 +254,7 @@ return total;`
 }
 
 func TestCapabilitiesAreReusedComposedAndMoved(t *testing.T) {
+	t.Parallel()
 	l := newLearner(t)
 	saved := l.call(t, map[string]any{
 		"intent": "read the first line of a file", "options": map[string]any{"name": "first_line"},

@@ -47,6 +47,7 @@ func readResult(t *testing.T, s *mcp.ClientSession, args map[string]any) resultP
 }
 
 func TestALargeResultIsBrowsedInSmallAnswers(t *testing.T) {
+	t.Parallel()
 	f := newFolder(t)
 	var text strings.Builder
 	for i := 0; text.Len() < 12<<20; i++ {
@@ -103,6 +104,7 @@ func TestALargeResultIsBrowsedInSmallAnswers(t *testing.T) {
 }
 
 func TestResourcesOfRealServersAndRuns(t *testing.T) {
+	t.Parallel()
 	f := newFolder(t)
 	session := connect(t, f.serveHTTP(t))
 	a, err := execute(t, session, `return await mcp.filesystem.list_directory({ path: "`+f.files+`" })`, map[string]any{"name": "look_around"})

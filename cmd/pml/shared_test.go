@@ -7,14 +7,13 @@ import (
 	"testing"
 
 	"github.com/pml-run/pml/internal/search"
-	"github.com/pml-run/pml/internal/store/storetest"
 )
 
 // newTwins makes two gateways with a data folder each, over one database and the same
 // files.
 func newTwins(t *testing.T, more map[string]any) (a, b learner) {
 	t.Helper()
-	if os.Getenv(storetest.URLVariable) == "" {
+	if !isNative() {
 		t.Skip("two gateways share a native Postgres only; 'make test-native' has one")
 	}
 	first := newFolderWith(t, more)

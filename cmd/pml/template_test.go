@@ -33,6 +33,9 @@ func (w withTemplate) Run() int {
 // databases has the URLs of the data folders whose memory is on a native Postgres.
 var databases sync.Map
 
+// isNative reports whether the tests run on a native Postgres.
+func isNative() bool { return os.Getenv(storetest.URLVariable) != "" }
+
 // newHome makes a data folder with an empty database: embedded, or on the native
 // Postgres that the environment names.
 func newHome(tb testing.TB, home string) {

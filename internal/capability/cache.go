@@ -103,7 +103,7 @@ const (
 	DroppedByWrite   Trigger = "write"        // a tool that may write was called on a server that they use
 	DroppedByTool    Trigger = "tool_changed" // the tool's schema changed, or the tool is gone
 	DroppedByFailure Trigger = "failures"     // the capability has failed DegradeAfter times in a row
-	DroppedDaily     Trigger = "daily"
+	DroppedDaily     Trigger = "daily"        // they are a day old
 	DroppedByHand    Trigger = "manual"
 	DroppedDisabled  Trigger = "disabled" // the configuration turned the cache off
 	DroppedByLoss    Trigger = "lost_run" // a gateway ended while a run was on: what it wrote is not known
@@ -117,6 +117,7 @@ type Drop struct {
 	Writers    []tool.ID
 	Tools      []tool.ID // that have changed
 	Capability uuid.UUID
+	Before     time.Time // those that are from earlier
 	// InMemory are the entries that went before, from the gateway's memory; the log
 	// counts them with those of the database.
 	InMemory int64

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -26,12 +27,14 @@ func (p *parts) openCache(_ context.Context, o Options, registry prometheus.Regi
 	return nil
 }
 
-// dropChanged drops what is cached of tools that have changed or are gone.
-func dropChanged(ctx context.Context, c *execute.Cache, changed map[tool.ID]bool, logger *slog.Logger) {
-	if len(changed) == 0 {
+// dropAltered drops what is cached of tools that have another schema or are gone.
+func dropAltered(ctx context.Context, c *execute.Cache, changed map[tool.ID]bool, logger *slog.Logger) {
+	altered := maps.Clone(changed)
+	maps.DeleteFunc(altered, func(_ tool.ID, known bool) bool { return !known })
+	if len(altered) == 0 {
 		return
 	}
-	d := capability.Drop{Trigger: capability.DroppedByTool, Tools: slices.Sorted(maps.Keys(changed))}
+	d := capability.Drop{Trigger: capability.DroppedByTool, Tools: slices.Sorted(maps.Keys(altered))}
 	if _, err := c.Drop(ctx, d); err != nil {
 		logger.WarnContext(ctx, "the results of changed tools were not dropped from the cache", "error", err)
 	}
@@ -64,10 +67,11 @@ func (g *Gateway) ClearCache(ctx context.Context, name string) (int64, error) {
 	return p.cache.Drop(ctx, d)
 }
 
-// dropCachesDaily drops all results, so that none outlives a day whatever was missed,
-// and what the log says of drops long ago. It returns how many results went.
-func (p *parts) dropCachesDaily(ctx context.Context) (int64, error) {
-	n, err := p.cache.Drop(ctx, capability.Drop{Trigger: capability.DroppedDaily})
+// dropOldResults drops the results that are a day old, so that none lives for ever
+// whatever was missed, and what the log says of drops long ago. It returns how many
+// results went.
+func (p *parts) dropOldResults(ctx context.Context) (int64, error) {
+	n, err := p.cache.Drop(ctx, capability.Drop{Trigger: capability.DroppedDaily, Before: time.Now().AddDate(0, 0, -1)})
 	return n, errors.Join(err, p.store.PruneCacheLog(ctx))
 }
 

@@ -26,7 +26,7 @@ type consequences struct {
 	wake     chan struct{}
 
 	mu      sync.Mutex
-	changed map[tool.ID]bool
+	changed map[tool.ID]bool // true: it was known before, otherwise
 }
 
 // startConsequences follows the manager's catalog until the returned function is called.
@@ -40,9 +40,14 @@ func startConsequences(ctx context.Context, s *store.Store, cache *execute.Cache
 }
 
 // note is called from a server's goroutine and only leaves word.
-func (c *consequences) note(changed []tool.ID) {
+func (c *consequences) note(change upstream.Change) {
 	c.mu.Lock()
-	for _, id := range changed {
+	for _, id := range change.New {
+		if !c.changed[id] {
+			c.changed[id] = false
+		}
+	}
+	for _, id := range change.Altered {
 		c.changed[id] = true
 	}
 	c.mu.Unlock()
@@ -70,7 +75,7 @@ func (c *consequences) run(ctx context.Context) {
 }
 
 func (c *consequences) draw(ctx context.Context, changed map[tool.ID]bool) error {
-	dropChanged(ctx, c.cache, changed, c.logger)
+	dropAltered(ctx, c.cache, changed, c.logger)
 	catalog := c.upstream.Catalog()
 	for id := range changed {
 		if _, there := catalog.Get(id); there {

@@ -22,7 +22,7 @@ func (p *parts) startJobs(ctx context.Context, o Options, registry prometheus.Re
 		jobs.Graph(p.store),
 		jobs.Replay(p.store, time.Now),
 		jobs.Embed(p.found),
-		jobs.Forget(p.dropCachesDaily),
+		jobs.Forget(p.dropOldResults),
 	}, jobs.Options{Logger: o.Logger, Registerer: registry})
 	if err != nil {
 		return err

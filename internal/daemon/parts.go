@@ -195,7 +195,7 @@ func (p *parts) startDiscovery(ctx context.Context, o Options, registry promethe
 	if err := d.readFacts(ctx, true); err != nil {
 		return fmt.Errorf("start search: %w", err)
 	}
-	p.upstream.OnChange(func([]tool.ID) { d.Changed() })
+	p.upstream.OnChange(func(upstream.Change) { d.Changed() })
 	p.onStop(d.start(ctx))
 	p.finder, p.found = d.finder, d
 	return nil

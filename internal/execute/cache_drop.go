@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -98,7 +99,7 @@ func (c *Cache) beginWrite(server string) (dropped int64) {
 	defer c.mu.Unlock()
 	c.writing[server]++
 	c.writes[server]++
-	return c.dropLocked(func(p *cachePlan) bool { return slices.Contains(p.servers, server) })
+	return c.dropLocked(func(p *cachePlan, _ time.Time) bool { return slices.Contains(p.servers, server) })
 }
 
 func (c *Cache) endWrite(tools []tool.ID) {
@@ -110,15 +111,15 @@ func (c *Cache) endWrite(tools []tool.ID) {
 }
 
 // dropLocked drops from memory and counts.
-func (c *Cache) dropLocked(goes func(*cachePlan) bool) (n int64) {
+func (c *Cache) dropLocked(goes func(p *cachePlan, at time.Time) bool) (n int64) {
 	for k, e := range c.kept.All() {
-		if goes(e.plan) {
+		if goes(e.plan, e.at) {
 			c.kept.Invalidate(k)
 			n++
 		}
 	}
 	for k, e := range c.intents.All() {
-		if goes(e.plan) {
+		if goes(e.plan, e.at) {
 			c.intents.Invalidate(k)
 			n++
 		}
@@ -131,14 +132,14 @@ func (c *Cache) dropLocked(goes func(*cachePlan) bool) (n int64) {
 func (c *Cache) Drop(ctx context.Context, d capability.Drop) (int64, error) {
 	c.mu.Lock()
 	c.drops++
-	d.InMemory = c.dropLocked(func(p *cachePlan) bool {
+	d.InMemory = c.dropLocked(func(p *cachePlan, at time.Time) bool {
 		switch {
 		case len(d.Tools) > 0:
 			return slices.ContainsFunc(p.tools, func(id tool.ID) bool { return slices.Contains(d.Tools, id) })
 		case d.Capability != uuid.Nil:
 			return p.key.Capability == d.Capability || slices.Contains(p.inner, d.Capability)
 		}
-		return true
+		return d.Before.IsZero() || at.Before(d.Before)
 	})
 	c.mu.Unlock()
 	n, err := c.store.DropCached(ctx, d)
@@ -168,5 +169,5 @@ func (c *Cache) failed(ctx context.Context, id uuid.UUID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.drops++
-	c.dropLocked(func(p *cachePlan) bool { return p.key.Capability == id || slices.Contains(p.inner, id) })
+	c.dropLocked(func(p *cachePlan, _ time.Time) bool { return p.key.Capability == id || slices.Contains(p.inner, id) })
 }

@@ -93,7 +93,9 @@ func TestDrops(t *testing.T) {
 		drop capability.Drop
 		goes bool
 	}{
-		"all":                {capability.Drop{Trigger: capability.DroppedDaily}, true},
+		"all":                {capability.Drop{Trigger: capability.DroppedByHand}, true},
+		"older ones":         {capability.Drop{Trigger: capability.DroppedDaily, Before: began}, false},
+		"all until now":      {capability.Drop{Trigger: capability.DroppedDaily, Before: began.AddDate(0, 0, 1)}, true},
 		"its tool":           {capability.Drop{Trigger: capability.DroppedByTool, Tools: []tool.ID{"fs:read"}}, true},
 		"another tool":       {capability.Drop{Trigger: capability.DroppedByTool, Tools: []tool.ID{"fs:write"}}, false},
 		"another capability": {capability.Drop{Trigger: capability.DroppedByHand, Capability: uuid.New()}, false},

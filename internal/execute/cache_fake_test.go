@@ -139,10 +139,13 @@ func (b *cacheBundle) Changed(context.Context) {}
 // reads is a program over the reading tool.
 const reads = `return await mcp.fs.read({ path: args.path });`
 
+// began is when the tests of the cache begin.
+var began = time.Unix(100, 0)
+
 func setupCache(t *testing.T, edit func(*CacheOptions)) *cacheBundle {
 	t.Helper()
 	ev := &events{}
-	b := &cacheBundle{now: time.Unix(100, 0), policy: policy.New(nil, nil, policy.AlwaysAllow)}
+	b := &cacheBundle{now: began, policy: policy.New(nil, nil, policy.AlwaysAllow)}
 	b.bundle = &bundle{events: ev, store: &fakeStore{events: ev}, upstream: &fakeUpstream{events: ev}}
 	b.store = newFakeCacheStore()
 	o := CacheOptions{Settings: func() CacheSettings { return b.settings }, Now: func() time.Time { return b.now }}

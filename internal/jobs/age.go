@@ -74,11 +74,11 @@ func Embed(r Refresher) Kind {
 	return Kind{Name: "embeddings", About: "embed descriptions that have changed", Every: day, Do: do}
 }
 
-// Forget empties the caches; drop returns how many entries went.
+// Forget drops the cached results that are too old; drop returns how many went.
 func Forget(drop func(context.Context) (int64, error)) Kind {
 	do := func(ctx context.Context) (string, error) {
 		n, err := drop(ctx)
 		return fmt.Sprintf("%d cached results dropped", n), err
 	}
-	return Kind{Name: "caches", About: "empty the caches once a day", Every: day, Do: do}
+	return Kind{Name: "caches", About: "drop cached results that are a day old", Every: time.Hour, Do: do}
 }

@@ -105,9 +105,11 @@ func (s *Store) DropCached(ctx context.Context, d capability.Drop) (int64, error
 		condition = dropByTools + `n ->> 'tool' = any(@tools::text[])))`
 	case d.Capability != uuid.Nil:
 		condition = `capability_id = @id`
+	case !d.Before.IsZero():
+		condition = `created_at < @before`
 	}
 	args := s.args(pgx.NamedArgs{
-		"servers": serversOf(d.Writers), "tools": texts(d.Tools), "id": nullID(d.Capability), "trigger": d.Trigger, "more": d.InMemory,
+		"servers": serversOf(d.Writers), "tools": texts(d.Tools), "id": nullID(d.Capability), "before": d.Before, "trigger": d.Trigger, "more": d.InMemory,
 		"about": about(d), "always": len(d.Writers) > 0 || d.Trigger == capability.DroppedByHand || d.Trigger == capability.DroppedByLoss,
 	})
 	var n int64

@@ -127,6 +127,8 @@ func TestDropCached(t *testing.T) {
 		log           []string
 	}{
 		"all":               {capability.Drop{Trigger: capability.DroppedDaily}, true, true, []string{"daily 2"}},
+		"older ones":        {capability.Drop{Trigger: capability.DroppedDaily, Before: time.Now().AddDate(0, 0, -1)}, false, false, []string{}},
+		"all until now":     {capability.Drop{Trigger: capability.DroppedDaily, Before: time.Now().AddDate(0, 0, 1)}, true, true, []string{"daily 2"}},
 		"its server":        {capability.Drop{Trigger: capability.DroppedByWrite, Writers: []tool.ID{"fs:write"}, InMemory: 3}, true, true, []string{"write fs:write 5"}},
 		"another server":    {capability.Drop{Trigger: capability.DroppedByWrite, Writers: []tool.ID{"web:post"}}, false, true, []string{"write web:post 1"}},
 		"two servers":       {capability.Drop{Trigger: capability.DroppedByWrite, Writers: []tool.ID{"fs:write", "web:post"}}, true, true, []string{"write fs:write 2", "write web:post 0"}},

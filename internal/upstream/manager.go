@@ -23,7 +23,7 @@ import (
 type CatalogStore interface {
 	// Catalog returns the tools of all servers as they were last saved.
 	Catalog(ctx context.Context) ([]tool.Tool, error)
-	// SaveCatalog replaces a server's tools and returns those that are new, gone or changed.
+	// SaveCatalog replaces a server's tools and returns those that it knew otherwise.
 	SaveCatalog(ctx context.Context, server string, tools []tool.Tool) (changed []tool.ID, err error)
 	// SaveServer remembers a server's state.
 	SaveServer(ctx context.Context, s tool.ServerState) error
@@ -72,7 +72,7 @@ type Manager struct {
 	stop     context.CancelCauseFunc
 	links    map[string]*link
 	tools    map[string][]tool.Tool
-	onChange []func([]tool.ID)
+	onChange []func(Change)
 }
 
 // New makes a Manager; Start starts it.
@@ -203,10 +203,19 @@ func (m *Manager) rebuildLocked() {
 	m.catalog.Store(tool.NewCatalog(servers))
 }
 
+// Change names the tools that are not as before.
+type Change struct {
+	New     []tool.ID
+	Altered []tool.ID // their schemas are others, or they are gone
+}
+
+// IDs are all tools of the change.
+func (c Change) IDs() []tool.ID { return slices.Concat(c.New, c.Altered) }
+
 // publish puts a server's tools into the catalog and tells who wants to know.
 func (m *Manager) publish(ctx context.Context, server string, tools []tool.Tool) {
 	m.mu.Lock()
-	changed := diff(m.tools[server], tools)
+	change := diff(m.tools[server], tools)
 	m.tools[server] = tools
 	m.rebuildLocked()
 	listeners := slices.Clone(m.onChange)
@@ -216,33 +225,38 @@ func (m *Manager) publish(ctx context.Context, server string, tools []tool.Tool)
 		if err != nil {
 			m.log.ErrorContext(ctx, "catalog could not be saved", "server", server, "error", err)
 		}
-		changed = append(changed, saved...)
+		change.Altered = append(change.Altered, saved...)
+		change.New = slices.DeleteFunc(change.New, func(id tool.ID) bool { return slices.Contains(saved, id) })
 	}
-	slices.Sort(changed)
-	changed = slices.Compact(changed)
-	if len(changed) == 0 {
+	slices.Sort(change.Altered)
+	change.Altered = slices.Compact(change.Altered)
+	if len(change.IDs()) == 0 {
 		return
 	}
-	m.log.InfoContext(ctx, "tools have changed", "server", server, "tools", len(tools), "changed", len(changed))
+	m.log.InfoContext(ctx, "tools have changed", "server", server, "tools", len(tools), "new", len(change.New), "altered", len(change.Altered))
 	for _, f := range listeners {
-		f(changed)
+		f(change)
 	}
 }
 
-// diff lists the tools that are new, gone or changed.
-func diff(before, after []tool.Tool) []tool.ID {
+// diff compares two lists of a server's tools.
+func diff(before, after []tool.Tool) Change {
 	old := make(map[tool.ID]string, len(before))
 	for _, t := range before {
 		old[t.ID] = t.SchemaHash
 	}
-	var changed []tool.ID
+	var c Change
 	for _, t := range after {
-		if hash, ok := old[t.ID]; !ok || hash != t.SchemaHash {
-			changed = append(changed, t.ID)
+		switch hash, known := old[t.ID]; {
+		case !known:
+			c.New = append(c.New, t.ID)
+		case hash != t.SchemaHash:
+			c.Altered = append(c.Altered, t.ID)
 		}
 		delete(old, t.ID)
 	}
-	return slices.AppendSeq(changed, maps.Keys(old))
+	c.Altered = slices.AppendSeq(c.Altered, maps.Keys(old))
+	return c
 }
 
 // saveState remembers a server's state. Failing to is no reason to stop.
@@ -255,9 +269,8 @@ func (m *Manager) saveState(ctx context.Context, l *link) {
 	}
 }
 
-// OnChange calls f with the tools that are new, gone or changed, after the
-// catalog has them. f is called from a server's goroutine and must be quick.
-func (m *Manager) OnChange(f func(changed []tool.ID)) {
+// OnChange calls f with the tools that are not as before, after the catalog has them. f is called from a server's goroutine and must be quick.
+func (m *Manager) OnChange(f func(Change)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.onChange = append(m.onChange, f)

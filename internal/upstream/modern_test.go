@@ -11,7 +11,6 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pml-run/pml/internal/config"
-	"github.com/pml-run/pml/internal/tool"
 )
 
 // sdkVar turns the test binary into a server of the newest revision over stdio.
@@ -82,8 +81,8 @@ func TestListChangedOnNewestProtocol(t *testing.T) {
 	t.Parallel()
 	m := start(t, config.Server{Command: os.Args[0], Env: map[string]config.Secret{sdkVar: "1"}})
 	changed := make(chan struct{}, 8)
-	m.OnChange(func(ids []tool.ID) {
-		if len(ids) == 1 && ids[0] == "s:added" {
+	m.OnChange(func(c Change) {
+		if len(c.New) == 1 && c.New[0] == "s:added" {
 			changed <- struct{}{}
 		}
 	})

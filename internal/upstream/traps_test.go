@@ -257,9 +257,9 @@ func TestSlowStart(t *testing.T) {
 	slow := scripted()
 	slow.Env[upstreamtest.GateVar] = config.Secret(gate)
 	store := &memory{tools: []tool.Tool{{ID: "slow:echo"}, {ID: "gone:x"}}}
-	changed := make(chan []tool.ID, 8)
+	changed := make(chan Change, 8)
 	m := New(Options{Servers: map[string]config.Server{"slow": slow, "fast": scripted()}, Store: store})
-	m.OnChange(func(ids []tool.ID) { changed <- ids })
+	m.OnChange(func(c Change) { changed <- c })
 	if err := m.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -280,11 +280,9 @@ func TestSlowStart(t *testing.T) {
 	}
 	_ = f.Close()
 	await(t, m, "slow", StateReady)
-	for _, n := range []int{2} {
-		for range n {
-			if ids := <-changed; len(ids) == 0 {
-				t.Error("no change")
-			}
+	for range 2 {
+		if c := <-changed; len(c.IDs()) == 0 {
+			t.Error("no change")
 		}
 	}
 	if got := store.saved("slow"); got != len(upstreamtest.Names) {
@@ -348,9 +346,9 @@ func TestElicitationDeclined(t *testing.T) {
 // Trap 10: a changed list is fetched again and told.
 func TestListChanged(t *testing.T) {
 	t.Parallel()
-	changed := make(chan []tool.ID, 8)
+	changed := make(chan Change, 8)
 	m := New(Options{Servers: map[string]config.Server{"s": scripted()}})
-	m.OnChange(func(ids []tool.ID) { changed <- ids })
+	m.OnChange(func(c Change) { changed <- c })
 	if err := m.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -360,8 +358,8 @@ func TestListChanged(t *testing.T) {
 	if _, err := call(t, m, "s:grow", `{}`); err != nil {
 		t.Fatal(err)
 	}
-	if ids := <-changed; len(ids) != 1 || ids[0] != "s:grown_0" {
-		t.Errorf("changed %v", ids)
+	if c := <-changed; len(c.Altered) != 0 || len(c.New) != 1 || c.New[0] != "s:grown_0" {
+		t.Errorf("changed %v", c)
 	}
 	if m.Catalog().Version() == before {
 		t.Error("the version must change")
