@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/pml-run/pml/internal/fault"
@@ -38,6 +39,10 @@ func (s *Server) spawn(ctx context.Context, dataDir string) (*child, error) {
 	if !Installed(s.opts.RuntimeDir) {
 		return nil, fault.New(fault.StorageUnavailable, "the embedded database's packages are not installed in %s", s.opts.RuntimeDir).
 			WithHint("run 'pml setup', or set DATABASE_URL to a PostgreSQL with pgvector")
+	}
+	if path := dataDir + dir; strings.Contains(path, ",") { // Deno would read two paths
+		return nil, fault.New(fault.StorageUnavailable, "the embedded database cannot be in %s, with its packages in %s: a path has a comma", dataDir, dir).
+			WithHint("choose a data folder without a comma, with --home or PML_HOME; or set DATABASE_URL to a PostgreSQL with pgvector")
 	}
 	if err := writeProgram(dir); err != nil {
 		return nil, fmt.Errorf("write the embedded database's program: %w", err)

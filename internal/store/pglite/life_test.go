@@ -233,6 +233,7 @@ func TestMissingParts(t *testing.T) {
 	for name, edit := range map[string]func(*pglite.Options){
 		"no deno":     func(o *pglite.Options) { o.Deno = "/no/such/deno" },
 		"no packages": func(o *pglite.Options) { o.RuntimeDir = t.TempDir() },
+		"a comma":     func(o *pglite.Options) { o.DataDir = filepath.Join(t.TempDir(), "work, private") },
 	} {
 		opts := good
 		edit(&opts)
