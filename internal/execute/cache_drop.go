@@ -131,7 +131,9 @@ func (c *Cache) dropLocked(goes func(p *cachePlan, at time.Time) bool) (n int64)
 // that was in both counts twice.
 func (c *Cache) Drop(ctx context.Context, d capability.Drop) (int64, error) {
 	c.mu.Lock()
-	c.drops++
+	if d.Before.IsZero() { // else it does not concern what is being read now
+		c.drops++
+	}
 	d.InMemory = c.dropLocked(func(p *cachePlan, at time.Time) bool {
 		switch {
 		case len(d.Tools) > 0:

@@ -16,7 +16,7 @@ import (
 // Limits of one search in a result.
 const (
 	maxPattern = 1000            // bytes
-	grepTime   = 5 * time.Second // for one search
+	grepTime   = 20 * time.Second // for one search; 12 MB take a fifth of a second
 	maxListed  = 4 << 20         // bytes of matching lines; more are only counted
 	maxLine    = 300             // characters of a matching line that are shown
 	longLine   = 64 << 10        // bytes from which a search inside a line may be stopped

@@ -18,6 +18,7 @@ const (
 	codeAdminShutdown      = "57P01"
 	codeCrashShutdown      = "57P02"
 	codeCannotConnect      = "57P03"
+	codeCancelled          = "57014" // at its deadline, or while it waited for its turn
 	classConnection        = "08"
 	codeSerialization      = "40001"
 	codeDeadlock           = "40P01"
@@ -70,11 +71,14 @@ func translate(ctx context.Context, err error) error {
 }
 
 func outage(code string) bool {
-	return code == codeAdminShutdown || code == codeCrashShutdown || code == codeCannotConnect ||
+	return code == codeAdminShutdown || code == codeCrashShutdown || code == codeCannotConnect || code == codeCancelled ||
 		strings.HasPrefix(code, classConnection) || strings.HasPrefix(code, classResources)
 }
 
 func timedOut(err error) bool {
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == codeCancelled {
+		return true
+	}
 	return errors.Is(err, context.DeadlineExceeded) || pgconn.Timeout(err)
 }
 

@@ -35,14 +35,15 @@ type Options struct {
 
 	Registerer prometheus.Registerer // nil measures for nobody
 
-	// QueryTimeout bounds each statement or transaction; default 10 s.
+	// QueryTimeout bounds each statement or transaction; default 30 s. An embedded
+	// database that starts again after a crash takes seconds, on a loaded machine ten.
 	QueryTimeout time.Duration
 	// ResultTTL is how long results are kept; default 1 h, negative means for ever.
 	ResultTTL time.Duration
 }
 
 const (
-	defaultQueryTimeout = 10 * time.Second
+	defaultQueryTimeout = 30 * time.Second
 	defaultResultTTL    = time.Hour
 	// The embedded backend does one thing at a time: more connections only queue.
 	embeddedConns = 8
