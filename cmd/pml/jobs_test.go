@@ -83,7 +83,7 @@ func (l learner) graph(t *testing.T) {
 	after := func(e capability.Edge) bool {
 		return e.From == "filesystem:read_text_file" && e.To == "everything:echo" && e.Type == capability.Sequence && e.Count == 1
 	}
-	if g.Version == 0 || len(g.Nodes) < 3 || g.Nodes[0].ID != "everything:echo" || g.Nodes[0].Rank <= 0 || !slices.ContainsFunc(g.Edges, after) {
+	if g.Version == 0 || len(g.Nodes) < 3 || g.Nodes[0].ID != "everything:echo" || g.Nodes[0].Rank <= 0 || g.Nodes[0].Cluster == 0 || !slices.ContainsFunc(g.Edges, after) {
 		t.Errorf("%s", out)
 	}
 	if out, err = l.pml(t.Context(), t, "graph"); err != nil || !strings.Contains(out, "everything:echo") {

@@ -58,6 +58,7 @@ type grammar struct {
 	Approvals  approvalsCommand  `cmd:"" help:"List what waits for a person."`
 	Approve    approveCommand    `cmd:"" help:"Let a run that waits go on."`
 	Reject     rejectCommand     `cmd:"" help:"End a run that waits."`
+	Cancel     cancelCommand     `cmd:"" help:"End a run that is in progress."`
 	Cache      cacheCommand      `cmd:"" help:"Show and empty what answers runs that only read."`
 	Graph      graphCommand      `cmd:"" help:"Show which tools and capabilities go together, and what follows what."`
 	Jobs       jobsCommand       `cmd:"" help:"Show and run what is done in the background."`

@@ -31,18 +31,18 @@ func (c *graphCommand) Run(ctx context.Context, a *app) error {
 func writeGraph(w io.Writer, g httpapi.Graph, now time.Time) {
 	fmt.Fprintf(w, "version %d of %s, modularity %.2f\n", g.Version, shortTime(g.ComputedAt, now), g.Modularity)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "COMMUNITY\tRANK\tNODE")
+	fmt.Fprintln(t, "COMMUNITY\tCLUSTER\tRANK\tNODE")
 	names := map[string]string{}
 	for _, n := range g.Nodes {
 		names[n.ID] = nodeName(n)
-		fmt.Fprintf(t, "%d\t%.3f\t%s\n", n.Community, n.Rank, nodeName(n))
+		fmt.Fprintf(t, "%d\t%d\t%.3f\t%s\n", n.Community, n.Cluster, n.Rank, nodeName(n))
 	}
 	for _, e := range g.Edges {
 		arrow, other := "→", e.To
 		if e.To == g.Nodes[0].ID {
 			arrow, other = "←", e.From
 		}
-		fmt.Fprintf(t, "%s\t%.2f\t%s\t%s\n", arrow, e.Weight, cmp.Or(names[other], other), edgeText(e))
+		fmt.Fprintf(t, "%s\t\t%.2f\t%s\t%s\n", arrow, e.Weight, cmp.Or(names[other], other), edgeText(e))
 	}
 	_ = t.Flush()
 }

@@ -114,3 +114,17 @@ func writeTrace(w io.Writer, t trace.Trace, s structure.Structure) {
 		fmt.Fprintf(w, "log   %s\n", line)
 	}
 }
+
+type cancelCommand struct {
+	ID string `arg:"" help:"Workflow id of the run."`
+}
+
+// Run ends a run in progress; calls in flight are told to stop.
+func (c *cancelCommand) Run(ctx context.Context, a *app) error {
+	return a.withGateway(ctx, "", func(client *httpapi.Client) error {
+		if err := client.CancelRun(ctx, c.ID); err != nil {
+			return err
+		}
+		return a.print(struct{}{}, func(w io.Writer) { fmt.Fprintln(w, "cancelled") })
+	})
+}

@@ -98,7 +98,8 @@ func (g *Gateway) CancelRun(ctx context.Context, id uuid.UUID) error {
 		return asFault(err)
 	}
 	if !p.engine.Cancel(id) {
-		return fault.New(fault.NotFound, "no run %s is in progress here", id)
+		return fault.New(fault.NotFound, "no run %s is in progress here", id).
+			WithHint("'pml trace ls' lists the runs; one that waits for a person ends with 'pml reject %s'", id)
 	}
 	return nil
 }

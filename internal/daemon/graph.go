@@ -42,7 +42,11 @@ func (g *Gateway) Graph(ctx context.Context, node string) (httpapi.Graph, error)
 func nodesOf(s jobs.Snapshot, names map[string]string) []httpapi.GraphNode {
 	out := make([]httpapi.GraphNode, 0, len(s.PageRank))
 	for id, rank := range s.PageRank {
-		out = append(out, httpapi.GraphNode{ID: id, Name: names[id], Rank: rank, Community: s.Communities[id] + 1})
+		n := httpapi.GraphNode{ID: id, Name: names[id], Rank: rank, Community: s.Communities[id] + 1}
+		if c, used := s.Clusters[id]; used {
+			n.Cluster = c + 1
+		}
+		out = append(out, n)
 	}
 	slices.SortFunc(out, func(a, b httpapi.GraphNode) int {
 		return cmp.Or(cmp.Compare(a.Community, b.Community), cmp.Compare(b.Rank, a.Rank), cmp.Compare(a.ID, b.ID))

@@ -15,11 +15,11 @@ import (
 
 // Limits of one search in a result.
 const (
-	maxPattern = 1000            // bytes
+	maxPattern = 1000             // bytes
 	grepTime   = 20 * time.Second // for one search; 12 MB take a fifth of a second
-	maxListed  = 4 << 20         // bytes of matching lines; more are only counted
-	maxLine    = 300             // characters of a matching line that are shown
-	longLine   = 64 << 10        // bytes from which a search inside a line may be stopped
+	maxListed  = 4 << 20          // bytes of matching lines; more are only counted
+	maxLine    = 300              // characters of a matching line that are shown
+	longLine   = 64 << 10         // bytes from which a search inside a line may be stopped
 )
 
 // compilePattern reads a regular expression. Its error is a fault.InvalidInput.

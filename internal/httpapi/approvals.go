@@ -97,13 +97,6 @@ func (c *Client) Approvals(ctx context.Context) ([]policy.Approval, error) {
 	return out, err
 }
 
-// Approval finds a question by its id, or that of the run that waits for it.
-func (c *Client) Approval(ctx context.Context, id string) (policy.Approval, error) {
-	var out policy.Approval
-	err := c.call(ctx, http.MethodGet, "/v1/approvals/"+url.PathEscape(id), nil, &out)
-	return out, err
-}
-
 // Decide gives a person's answer.
 func (c *Client) Decide(ctx context.Context, id string, answer policy.Answer) (policy.Approval, error) {
 	var out policy.Approval

@@ -24,7 +24,10 @@ type GraphNode struct {
 	ID        string  `json:"id"`             // a tool's id, or a capability's uuid
 	Name      string  `json:"name,omitempty"` // a capability's
 	Rank      float64 `json:"rank"`           // PageRank; all together are 1
-	Community int     `json:"community"`      // counted from 1
+	Community int     `json:"community"`      // of what follows what; counted from 1
+	// Cluster is that of the capabilities which use alike tools, counted from 1; 0 is
+	// none: no capability uses the tool.
+	Cluster int `json:"cluster,omitempty"`
 }
 
 // GraphBackend shows what was learnt of which tools go together.

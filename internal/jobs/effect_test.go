@@ -230,15 +230,19 @@ func TestGraph(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	does(t, k, "version 1: 5 nodes, 2 communities")
+	for _, e := range [][2]string{{"one", "a:x"}, {"one", "a:y"}, {"two", "b:x"}, {"two", "b:y"}} {
+		if err := s.AddEdge(ctx, capability.NewEdge(e[0], e[1], capability.Contains, capability.ObservedEdge)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	does(t, k, "version 1: 7 nodes, 2 communities")
 	does(t, k, "version 1 is up to date")
 	var got jobs.Snapshot
-	var raw json.RawMessage
-	row := s.Pool().QueryRow(ctx, `select results from graph_snapshot where results -> 'pagerank' ? 'a:z' and version = 1 order by created_at desc limit 1`)
-	if err := row.Scan(&raw); err != nil {
-		t.Fatal(err)
+	kept, err := s.GraphSnapshot(ctx)
+	if err != nil || kept.Version != 1 || kept.At.IsZero() {
+		t.Fatalf("%+v, %v", kept, err)
 	}
-	if err := json.Unmarshal(raw, &got); err != nil {
+	if err := json.Unmarshal(kept.Results, &got); err != nil {
 		t.Fatal(err)
 	}
 	sum := 0.0
@@ -247,6 +251,9 @@ func TestGraph(t *testing.T) {
 	}
 	if math.Abs(sum-1) > 1e-6 || got.PageRank["a:z"] <= got.PageRank["a:x"] || got.Communities["a:x"] != got.Communities["a:z"] || got.Communities["a:x"] == got.Communities["b:x"] {
 		t.Errorf("%+v", got)
+	}
+	if c := got.Clusters; len(c) != 6 || c["one"] != c["a:x"] || c["one"] == c["two"] || c["two"] != c["b:y"] {
+		t.Errorf("clusters %v", c)
 	}
 }
 

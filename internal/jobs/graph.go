@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/pml-run/pml/internal/capability"
@@ -27,6 +28,9 @@ type Snapshot struct {
 	Communities map[string]int `json:"communities"`
 	Count       int            `json:"count"`
 	Modularity  float64        `json:"modularity"`
+	// Clusters is the number of each capability's cluster, and of the tools in it: those
+	// in one use alike tools, also where none has ever run after another.
+	Clusters map[string]int `json:"clusters"`
 }
 
 // Graph computes ranks and communities of the graph and keeps them with a version.
@@ -62,7 +66,7 @@ func snapshotOf(list []capability.Edge) (Snapshot, error) {
 	for i, e := range list {
 		joined[i] = graph.Edge{From: e.From, To: e.To, Weight: e.Weight}
 	}
-	s := Snapshot{PageRank: map[string]float64{}, Communities: map[string]int{}}
+	s := Snapshot{PageRank: map[string]float64{}, Communities: map[string]int{}, Clusters: map[string]int{}}
 	g, err := graph.Build(joined)
 	if err != nil || g.Len() == 0 {
 		return s, err
@@ -72,5 +76,19 @@ func snapshotOf(list []capability.Edge) (Snapshot, error) {
 		s.PageRank[id], s.Communities[id] = ranks[i], groups.Of[i]
 	}
 	s.Count, s.Modularity = groups.Count, groups.Modularity
-	return s, nil
+	clusters, err := graph.Spectral(uses(list), graph.SpectralOptions{})
+	maps.Copy(s.Clusters, clusters.Rows)
+	maps.Copy(s.Clusters, clusters.Columns)
+	return s, err
+}
+
+// uses are the rows of the matrix of capabilities and tools.
+func uses(list []capability.Edge) []graph.Link {
+	var links []graph.Link
+	for _, e := range list {
+		if e.Type == capability.Contains {
+			links = append(links, graph.Link{Row: e.From, Column: e.To, Count: 1})
+		}
+	}
+	return links
 }

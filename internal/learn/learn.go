@@ -111,9 +111,6 @@ type Result struct {
 	Activated bool
 }
 
-// Outcome says whether the run saves its program, before it is stored.
-func (s *Study) Outcome() capability.Outcome { return s.outcome }
-
 // teaches reports whether the run says something about its capability: one that
 // was cancelled, interrupted or rejected does not, nor does a cache's answer.
 func (s *Study) teaches() bool {

@@ -150,18 +150,3 @@ func (p *Pool) Report() Report {
 	defer p.mu.Unlock()
 	return p.plan.report
 }
-
-// Probe starts one worker with these options, stops it, and reports what was
-// enforced. It is what 'pml doctor' asks.
-func Probe(ctx context.Context, o Options) (Report, error) {
-	o.Size, o.Starters, o.Registerer = 1, 1, nil
-	p, err := New(o)
-	if err != nil {
-		return Report{}, err
-	}
-	defer p.Stop()
-	if err := p.Start(ctx); err != nil {
-		return Report{}, err
-	}
-	return p.Report(), nil
-}

@@ -158,7 +158,7 @@ func TestParseList(t *testing.T) {
 		raw = append(raw, json.RawMessage(fmt.Sprintf(`{"name":"t%d","inputSchema":{"type":"object"},"description":%q}`, i%499, strings.Repeat("é", 6500))))
 	}
 	tools, problems := ParseList("s", raw)
-	if len(tools) != 499 || len(problems) != 1 || problems[0].String() != "s:t0: declared twice; the first declaration is used" {
+	if len(tools) != 499 || len(problems) != 1 || problems[0] != (Problem{"s", "t0", "declared twice; the first declaration is used"}) {
 		t.Errorf("%d tools, %v", len(tools), problems)
 	}
 	if d := []rune(tools[0].Description); len(d) != 2000 || !strings.HasSuffix(string(d), CutMark) {
@@ -191,7 +191,7 @@ func FuzzParse(f *testing.F) {
 			t.Fatal(err)
 		}
 		if tl.ID != "" {
-			_ = ValidateArgs(tl, json.RawMessage(`{"a":1}`))
+			_ = new(Validator).Validate(tl, json.RawMessage(`{"a":1}`))
 			if _, err := NewCatalog(map[string][]Tool{"s": {tl}}).Resolve("s", tl.ID.Name()); err != nil {
 				t.Fatal(err)
 			}

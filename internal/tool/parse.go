@@ -33,14 +33,6 @@ type Problem struct {
 	Message string `json:"message"`
 }
 
-// String is the problem in one line.
-func (p Problem) String() string {
-	if p.Tool == "" {
-		return p.Server + ": " + p.Message
-	}
-	return p.Server + ":" + p.Tool + ": " + p.Message
-}
-
 // ParseList reads the entries of a server's tools/list. What cannot be used is
 // left out and reported; of two tools with one name the first counts.
 func ParseList(server string, raw []json.RawMessage) ([]Tool, []Problem) {

@@ -299,18 +299,3 @@ func (o Observed) Schema() json.RawMessage {
 func (o Observed) Add(more Observed) Observed {
 	return Observed{Shape: o.Shape.Merge(more.Shape), Count: o.Count + more.Count}
 }
-
-// MergeSchema unites a learnt schema (empty for none) with the shape of one more value.
-func MergeSchema(schema, value json.RawMessage) (json.RawMessage, error) {
-	var known Shape
-	if len(schema) > 0 {
-		if err := json.Unmarshal(schema, &known); err != nil {
-			return nil, fmt.Errorf("learnt schema: %w", err)
-		}
-	}
-	seen, err := ShapeOf(value)
-	if err != nil {
-		return nil, err
-	}
-	return json.Marshal(known.Merge(seen))
-}

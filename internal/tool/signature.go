@@ -27,13 +27,10 @@ type SignatureOptions struct {
 	Max int
 }
 
-// Signature writes how a program calls a tool, with the default options:
+// Tool writes how a program calls a tool:
 // read_file(args: { path: string; head?: number }): Promise<{ content: string }>.
 // output is the schema of its results as they were observed; a declared one
 // outranks it, and without either the result is unknown.
-func Signature(t Tool, output json.RawMessage) string { return SignatureOptions{}.Tool(t, output) }
-
-// Tool writes the signature of a tool, as Signature does.
 func (o SignatureOptions) Tool(t Tool, output json.RawMessage) string {
 	if len(t.OutputSchema) > 0 {
 		output = t.OutputSchema

@@ -149,6 +149,6 @@ func BenchmarkSignature(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		_ = Signature(tl, nil)
+		_ = SignatureOptions{}.Tool(tl, nil)
 	}
 }

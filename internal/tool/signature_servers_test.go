@@ -32,7 +32,7 @@ func TestSignaturesOfServers(t *testing.T) {
 			tools := listTools(t, name, commands[scope+name])
 			var b strings.Builder
 			for _, tl := range tools {
-				b.WriteString(tool.Signature(tl, nil) + ";\n")
+				b.WriteString(tool.SignatureOptions{}.Tool(tl, nil) + ";\n")
 			}
 			golden(t, filepath.Join("testdata", "signature", name+".ts"), b.String())
 			for _, source := range []string{"interface T {\n" + b.String() + "}", tool.Declarations(name, tools, nil)} {
@@ -112,7 +112,7 @@ func TestSignaturesOfCorpus(t *testing.T) {
 		if err := d.Decode(&line); err != nil {
 			t.Fatal(err)
 		}
-		text := tool.Signature(tool.Tool{ID: tool.MakeID("s", line.Name), InputSchema: line.Schema}, nil)
+		text := tool.SignatureOptions{}.Tool(tool.Tool{ID: tool.MakeID("s", line.Name), InputSchema: line.Schema}, nil)
 		lengths = append(lengths, len(text))
 		all.WriteString(text + ";\n")
 		var schema struct {

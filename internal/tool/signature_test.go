@@ -100,7 +100,7 @@ func TestSignature(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			tl := Tool{ID: ID(tc.id), InputSchema: json.RawMessage(tc.input), OutputSchema: json.RawMessage(tc.declared)}
-			got := Signature(tl, json.RawMessage(tc.learnt))
+			got := SignatureOptions{}.Tool(tl, json.RawMessage(tc.learnt))
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Error(diff)
 			}

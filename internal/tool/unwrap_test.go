@@ -110,7 +110,7 @@ func TestValidateArgs(t *testing.T) {
 		{`[]`, `s:t: the arguments must be an object, not an array`},
 		{`{`, `s:t: the arguments are no JSON: unexpected end of JSON input`},
 	} {
-		err := ValidateArgs(Tool{ID: "s:t", InputSchema: json.RawMessage(schema)}, json.RawMessage(tc.args))
+		err := new(Validator).Validate(Tool{ID: "s:t", InputSchema: json.RawMessage(schema)}, json.RawMessage(tc.args))
 		if tc.want == "" {
 			if err != nil {
 				t.Errorf("%s: %v", tc.args, err)

@@ -40,12 +40,6 @@ type Validator struct {
 // cannot be used, once.
 func NewValidator(report func(id ID, err error)) *Validator { return &Validator{report: report} }
 
-// ValidateArgs checks the arguments of one call; see Validator.Validate.
-func ValidateArgs(t Tool, args json.RawMessage) error {
-	var v Validator
-	return v.Validate(t, args)
-}
-
 // Validate checks a call's arguments. The error is a *fault.Error with the code
 // invalid_tool_arguments that names the property, what was expected, and what the
 // tool takes.
