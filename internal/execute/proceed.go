@@ -141,7 +141,10 @@ func (e *Engine) attend(ctx context.Context, r *activeRun, patience time.Duratio
 	ended := ctx.Done()
 	for {
 		if a, ok := r.open(); ok {
-			return approvalAnswer(a)
+			if e.stillAsks(ctx, r, a) {
+				return approvalAnswer(a)
+			}
+			continue
 		}
 		select {
 		case <-r.done:
@@ -156,6 +159,17 @@ func (e *Engine) attend(ctx context.Context, r *activeRun, patience time.Duratio
 			return e.runningAnswer(r)
 		}
 	}
+}
+
+// stillAsks reports whether a run's question waits for an answer. One that came before
+// the run was back at its call, or at another gateway, is passed on.
+func (e *Engine) stillAsks(ctx context.Context, r *activeRun, a policy.Approval) bool {
+	now, err := e.store.Approval(ctx, a.ID)
+	if err != nil || now.Status == policy.Pending {
+		return true
+	}
+	r.answered(now)
+	return false
 }
 
 // gaveUp reports whether a request has ended because its client wanted it to: an end
