@@ -71,6 +71,10 @@ return { words: words.length, longest: words.sort((a, b) => b.length - a.length)
 	if other.Status != "suggestions" || len(other.Suggestions) == 0 || other.Next == "" {
 		t.Errorf("something else: %+v", other)
 	}
+	lines, _ := ask(map[string]any{"intent": "count the lines of a text file", "args": map[string]any{"path": filepath.Join(f.files, "b.txt")}})
+	if lines.Status != "suggestions" || lines.Match == nil || lines.Match.Confidence >= 0.85 {
+		t.Errorf("nearly the same, but another thing: %+v %+v", lines, lines.Match)
+	}
 }
 
 // TestALikeIntentIsAnsweredFromTheCache: where the configuration asks for it, until a

@@ -54,6 +54,7 @@ func TestConfidenceAtTheThreshold(t *testing.T) {
 		"parameters are missing":           {Match{Cosine: 1, Reliability: 1.05}, false},
 		"degraded":                         {Match{Cosine: 1, Reliability: 0.525, Complete: true}, false},
 		"promoted does not make it likely": {Match{Cosine: 0.75, Second: 0.3, Reliability: 1.1, Complete: true}, false},
+		"another word":                     {Match{Cosine: 1, Reliability: 1.1, Complete: true, Swapped: true}, false},
 		"no match at all":                  {Match{}, false},
 	}
 	for name, c := range cases {
@@ -98,5 +99,29 @@ func TestBest(t *testing.T) {
 	}
 	if h, m, err = x.Best(t.Context(), q, Options{Keep: func(id string) bool { return id == "new" }}); err != nil || h.ID != "new" || m.Cosine != 0 {
 		t.Errorf("one without a vector: %+v, %+v, %v", h, m, err)
+	}
+}
+
+func TestSwapped(t *testing.T) {
+	t.Parallel()
+	const known = "count the words of a text file"
+	for intent, want := range map[string]bool{
+		known:                                  false,
+		"Count words in the text files":        false, // the same, but for stop words and endings
+		"count the characters of a text file":  true,
+		"count the lines of a text file":       true,
+		"read the words of a text file":        true,
+		"count words in a file":                false, // says less
+		"count the words of a large text file": false, // says more
+		"count the words of a document":        false, // more than a word is another: its vector tells
+		"delete everything":                    false,
+		"":                                     false,
+	} {
+		if got := swapped(intent, known); got != want {
+			t.Errorf("%q: %t", intent, got)
+		}
+	}
+	if swapped("read", "write") {
+		t.Error("nothing is the same")
 	}
 }

@@ -99,7 +99,7 @@ func (v *view) capable(ctx context.Context, q Query, args []string) (*Capable, e
 		}
 	}
 	best.Complete = len(best.Missing) == 0
-	m.Complete = true
+	m.Complete, m.Swapped = true, swapped(q.Text, c.Intent)
 	best.WhenComplete = Confidence(m)
 	m.Complete = best.Complete
 	best.Confidence = Confidence(m)
