@@ -201,7 +201,7 @@ return { lines: text.split("\n").length, found };`},
 		})
 		r := a.Results[slices.IndexFunc(a.Results, func(r search.Result) bool { return r.ID == o.Capability.ID })]
 		if r.Call != "capabilities."+o.Capability.Name || r.State != "active" || r.Version != 1 || r.Structure == nil ||
-			len(r.ToolsUsed) != 2 || r.Signature != o.Capability.Name+"(args: { file: unknown; pattern?: string /* = \"a.txt\" */ }): Promise<{ found: { content: string }; lines: number }>" {
+			len(r.ToolsUsed) != 2 || r.Signature != o.Capability.Name+"(args: { file: string; pattern?: string /* = \"a.txt\" */ }): Promise<{ found: { content: string }; lines: number }>" {
 			t.Errorf("%q found %+v %+v", intent, r, r.CapabilityResult)
 		}
 	}

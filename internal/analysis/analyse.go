@@ -160,7 +160,8 @@ func (a *analysis) fill(p *Program) {
 	p.Structure.Nodes = a.nodes()
 	p.Structure.Edges = slices.Concat([]structure.Edge{}, edges, a.contains(), provides)
 	p.Info, p.Flags = a.info, a.flags
-	p.Inputs, p.Parameters = l.inputs(), l.public()
+	p.Inputs = l.inputs()
+	p.Parameters = l.public(p.Inputs)
 	p.HashExact, p.HashShape = exact, shape
 	p.Recorder, p.Frame = marks.recorder, marks.rootFrame()
 	p.Diagnostics = append(p.Diagnostics, a.remarks()...)

@@ -1,10 +1,13 @@
 package analysis
 
 import (
+	"bytes"
+	"encoding/json"
 	"slices"
 	"strings"
 
 	"github.com/pml-run/pml/internal/structure"
+	"github.com/pml-run/pml/internal/tool"
 )
 
 // inputs are what the program reads from outside and where that goes.
@@ -42,6 +45,25 @@ func feed(inputs []Input, name string, s structure.Source, f Feed) []Input {
 	}
 	inputs[i].Feeds = append(inputs[i].Feeds, f)
 	return inputs
+}
+
+// schemaFrom is what the first tool wants that an input is passed to as it is. A schema
+// that refers to another part of the tool's says nothing here.
+func (l *lifter) schemaFrom(feeds []Feed) map[string]any {
+	for _, f := range feeds {
+		if !f.Exact || f.Path != "" {
+			continue
+		}
+		known, _ := parseKeys(l.tools[tool.ID(l.byID[f.Node].Tool)].InputSchema)
+		property := known.all[f.Argument]
+		var schema map[string]any
+		if bytes.Contains(property, []byte(`"$ref"`)) || json.Unmarshal(property, &schema) != nil || len(schema) == 0 {
+			continue
+		}
+		delete(schema, "default") // the tool's, which the program does not know
+		return schema
+	}
+	return map[string]any{}
 }
 
 func sortedPaths(args map[string][]structure.Source) []string {

@@ -287,7 +287,12 @@ func isName(s string) bool {
 }
 
 // public are the parameters as others see them.
-func (l *lifter) public() []structure.Parameter {
+func (l *lifter) public(inputs []Input) []structure.Parameter {
+	for _, in := range inputs {
+		if p := l.byName[in.Name]; p != nil && len(p.schema) == 0 {
+			p.schema = l.schemaFrom(in.Feeds)
+		}
+	}
 	var out []structure.Parameter
 	for _, p := range l.list {
 		q := structure.Parameter{Name: p.name, Schema: json.RawMessage(encode(p.schema)), Required: p.required}
