@@ -207,8 +207,10 @@ func TestSchemas(t *testing.T) {
 		"guard strict":  {"const s = await mcp.fs.stat({}); if (s.size) await mcp.fs.delete({ path: p })", "n1⇢n2 (strict, guard)", "p required {}\n"},
 		"guard partial": {"const s = await mcp.fs.stat({}); if (s.size) await mcp.fs.write({ path: p, content: p })", "n1⇢n2 (partial, guard)", "p required {\"maxLength\":9,\"type\":\"string\"}\n"},
 		"changed":       {"await mcp.fs.write({ path: args.dir + '/x', content: args.text, mode: args.all.mode })", "—", "dir required {}\ntext required {}\nall required {}\n"},
-		"read from args": {"await mcp.fs.write({ path: args.to, content: args.refers, mode: args.mode })", "—",
-			"to required {\"maxLength\":9,\"type\":\"string\"}\nrefers required {}\nmode required {\"properties\":{\"bits\":{\"minimum\":0,\"type\":\"integer\"}}}\n"},
+		"read from args": {
+			"await mcp.fs.write({ path: args.to, content: args.refers, mode: args.mode })", "—",
+			"to required {\"maxLength\":9,\"type\":\"string\"}\nrefers required {}\nmode required {\"properties\":{\"bits\":{\"minimum\":0,\"type\":\"integer\"}}}\n",
+		},
 		"schema of the tool": {
 			"await mcp.fs.write({ path: 'x', content: c, mode: { bits: 7, d } })", "—",
 			"path {\"default\":\"x\",\"maxLength\":9,\"type\":\"string\"}\nbits {\"default\":7,\"minimum\":0,\"type\":\"integer\"}\nc required {}\nd required {}\n",
