@@ -18,7 +18,7 @@ import (
 type finder struct{ learner }
 
 // newFinder starts a gateway in which some calls ask and some are denied, and waits
-// until its servers are ready and, where the model is installed, all is embedded.
+// until its servers are ready and all is embedded.
 func newFinder(t *testing.T) finder {
 	t.Helper()
 	return newFinderWith(t, map[string]any{"permissions": map[string]any{
@@ -28,32 +28,28 @@ func newFinder(t *testing.T) finder {
 
 func newFinderWith(t *testing.T, more map[string]any) finder {
 	t.Helper()
+	needMeaning(t)
 	folder := newMeaningfulFolder(t, more)
 	f := finder{learner{folder, connect(t, folder.serveHTTP(t))}}
 	f.until(t, map[string]any{"intent": "anything"}, func(a search.Answer) bool {
-		return len(a.Servers) == 0 && (a.Mode == search.Hybrid || !meaningful(t))
+		return len(a.Servers) == 0 && a.Mode == search.Hybrid
 	})
 	return f
 }
 
-// newMeaningfulFolder is newFolderWith whose gateway embeds, if it can.
+// newMeaningfulFolder is newFolderWith whose gateway embeds.
 func newMeaningfulFolder(t *testing.T, more map[string]any) folder {
 	t.Helper()
 	more["embedding"] = map[string]any{"provider": "local"}
 	return newFolderWith(t, more)
 }
 
-// meaningful reports whether the embedding model is installed.
-func meaningful(t *testing.T) bool {
-	t.Helper()
-	return embedding.Installed(filepath.Join(repository(t), ".tools", "runtime"))
-}
-
-// needMeaning skips what only works with the model.
+// needMeaning ends a test that only works with the embedding model where that is not
+// installed.
 func needMeaning(t *testing.T) {
 	t.Helper()
-	if !meaningful(t) {
-		t.Skip("the embedding model is not installed; make setup fetches it")
+	if !embedding.Installed(filepath.Join(repository(t), ".tools", "runtime")) {
+		t.Fatal("the embedding model is not installed: run make setup")
 	}
 }
 
@@ -134,7 +130,7 @@ func (f finder) testPages(t *testing.T) {
 			}
 			offset += 10
 		}
-		if len(seen) < 30 && meaningful(t) {
+		if len(seen) < 30 {
 			t.Errorf("the pages for %q have %d tools", intent, len(seen))
 		}
 	}
@@ -191,10 +187,7 @@ return { lines: text.split("\n").length, found };`},
 	if o.Status != "success" || o.Capability == nil {
 		t.Fatalf("the program did not run: %+v", o)
 	}
-	intents := []string{o.Capability.Name}
-	if meaningful(t) {
-		intents = append(intents, "how long is this document, in rows", "number of lines in a file", "tell me how many lines my log has")
-	}
+	intents := []string{o.Capability.Name, "how long is this document, in rows", "number of lines in a file", "tell me how many lines my log has"}
 	for _, intent := range intents {
 		a := f.until(t, map[string]any{"intent": intent, "limit": 5, "detail": "full"}, func(a search.Answer) bool {
 			return slices.ContainsFunc(a.Results, func(r search.Result) bool { return r.ID == o.Capability.ID })
@@ -217,11 +210,9 @@ return { lines: text.split("\n").length, found };`},
 	}); o.Status != "success" {
 		t.Fatalf("the program did not run: %+v", o)
 	}
-	if meaningful(t) {
-		f.until(t, map[string]any{"intent": "quux frobnicate", "limit": 1, "filter": map[string]any{"type": "tool"}}, func(a search.Answer) bool {
-			return a.Results[0].ID == "memory:read_graph"
-		})
-	}
+	f.until(t, map[string]any{"intent": "quux frobnicate", "limit": 1, "filter": map[string]any{"type": "tool"}}, func(a search.Answer) bool {
+		return a.Results[0].ID == "memory:read_graph"
+	})
 	schema, raw := f.discover(t, map[string]any{"intent": "filesystem:readTextFile", "limit": 1, "detail": "schema"})
 	if r := schema.Results[0]; r.ID != "filesystem:read_text_file" || len(r.InputSchema) == 0 || r.OutputSource != "declared" || len(r.ExampleArgs) == 0 {
 		t.Errorf("schema detail: %s", raw)

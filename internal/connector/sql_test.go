@@ -8,7 +8,7 @@ import (
 
 func TestSQL(t *testing.T) {
 	t.Parallel()
-	postgres, mysql, sqlite := declareAll(t, "Run a read-only SQL query", postgresTools), declareAll(t, "", mysqlTools), declareAll(t, "of SQL", sqliteTools)
+	postgres := declareAll(t, "Run a read-only SQL query", postgresTools)
 	for _, test := range []struct {
 		name, statement string
 		want            []string
@@ -57,6 +57,12 @@ func TestSQL(t *testing.T) {
 			want(t, v, test.want...)
 		})
 	}
+}
+
+// TestValuesOfColumns: a column's name and what is done with it say of what type it is.
+func TestValuesOfColumns(t *testing.T) {
+	t.Parallel()
+	postgres := declareAll(t, "Run a read-only SQL query", postgresTools)
 	v, _ := ask(t, postgres, "query", `{"sql":"select count(*), avg(price), max(created_at), bool_or(is_open), 1 + price as sum from t"}`)
 	for key, is := range map[string]func(any) bool{
 		"count": isNumber, "avg": isNumber, "max": func(v any) bool { s, _ := v.(string); return strings.HasPrefix(s, "2026-") },
@@ -71,7 +77,13 @@ func TestSQL(t *testing.T) {
 	if s, _ := at(v, 0, "uuid").(string); len(s) != 36 || s == at(v, 1, "uuid") || !isNumber(at(v, 0, "price")) {
 		t.Errorf("got %v", v)
 	}
-	v, _ = ask(t, mysql, "mysql_query", `{"sql":"select count(*) from t"}`)
+}
+
+// TestManners: each server answers in its own.
+func TestManners(t *testing.T) {
+	t.Parallel()
+	mysql, sqlite := declareAll(t, "", mysqlTools), declareAll(t, "of SQL", sqliteTools)
+	v, _ := ask(t, mysql, "mysql_query", `{"sql":"select count(*) from t"}`)
 	if !isNumber(at(v, 0, "count(*)")) {
 		t.Errorf("mysql %v", v)
 	}

@@ -42,7 +42,7 @@ func TestNativePathFollowsTheScriptToTheBinary(t *testing.T) {
 	}
 }
 
-func TestFindSaysWhatToDo(t *testing.T) {
+func TestFindGivesAHint(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	_, err := Find(t.Context(), "", t.TempDir())
 	if err == nil || !strings.Contains(err.Error(), "Deno 2.9 or newer was not found") {
